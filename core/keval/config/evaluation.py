@@ -271,7 +271,7 @@ class Evaluation:
     leaves out what it affects, so that all problems are reported at once. No plan is made of an evaluation with
     problems. `lacks` are the sections that a run needs and the config has not, each with the problem that this is. A
     config that `is_foreign`, which means written for another tool, is valid without the providers of its models; it
-    needs them to run.
+    needs them to run. `providers` are the providers of models, by name, that the config has options of.
     `sections` are the keys that packages add, as records of theirs. `is_reread` says that the config is that of a run,
     whose names were checked when it began.
     """
@@ -290,6 +290,7 @@ class Evaluation:
     execution: Execution = Execution()
     budget: Budget = Budget()
     prices: Mapping[str, Price] = attrs.field(factory=dict)
+    providers: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     sections: tuple[Any, ...] = ()
     limit: int | None = None
     sample_ids: tuple[str, ...] = ()

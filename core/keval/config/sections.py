@@ -35,6 +35,7 @@ SECTIONS = {
     "execution": "how often, how parallel, how patient",
     "budget": "what a run may use up",
     "prices": "what models cost, by provider/name, in US dollars per million tokens",
+    "providers": "options of the providers of models, by their names",
 }
 NOUNS = {"agents": "agent", "contexts": "context", "judges": "judge"}
 """The sections that map labels to plugins, and what one of each is called."""
@@ -64,7 +65,7 @@ class SectionReader:
         dataset = self._dataset(data["dataset"]) if "dataset" in data else None
         execution = self._execution(data.get("execution"))
         budget = self._record(Budget, data.get("budget"), ("budget",))
-        prices = self._prices(data.get("prices"))
+        prices, providers = self._prices(), self._providers()
         # A misspelled key is reported as unknown already; that `agents` is missing would be the same mistake again.
         spoiled = bool(self.problems)
         agents, judges = self._named("agents"), self._named("judges")
@@ -91,6 +92,7 @@ class SectionReader:
             execution or Execution(),
             budget or Budget(),
             prices,
+            providers,
             tuple(added),
         )
         for section in added:
@@ -262,14 +264,11 @@ class SectionReader:
                     self._problem((*path, "contexts", index), f"{name!r} is listed twice; keep one")
         return conditions
 
-    def _prices(self, data: Any) -> dict[str, Price]:
+    def _prices(self) -> dict[str, Price]:
         """Read the prices of models, by `provider/name`; one whose source is not given has the source `config`."""
         prices: dict[str, Price] = {}
-        if not isinstance(data, dict | None):
-            example = "such as `openai/gpt-4o-mini: {input: 0.15, output: 0.6}`"
-            self._problem(("prices",), f"expected a mapping of models to prices, {example}")
-            return prices
-        for model, entry in (data or {}).items():
+        example = "models to prices, such as `openai/gpt-4o-mini: {input: 0.15, output: 0.6}`"
+        for model, entry in self._mapping("prices", example).items():
             try:
                 Model.parse(model)
             except ValueError as error:
@@ -279,6 +278,29 @@ class SectionReader:
             if (price := self._record(Price, written, ("prices", model))) is not None:
                 prices[model] = price
         return prices
+
+    def _providers(self) -> dict[str, Any]:
+        """Read the options of providers of models, and return those providers by name."""
+        providers: dict[str, Any] = {}
+        example = "providers of models to options, such as `azure: {command: [az, …]}`"
+        for name, options in self._mapping("providers", example).items():
+            path = ("providers", name)
+            try:
+                registry.find("keval.models", name)
+                if (cls := options_class("keval.models", name)) is None:
+                    raise PluginError(f"the model provider {name!r} takes no options")
+                self._check_secrets(options if isinstance(options, dict) else {}, path)
+                providers[name] = self._record(cls, options, path)
+            except PluginError as error:
+                self._problem(path, str(error), at_key=True)
+        return providers
+
+    def _mapping(self, section: str, example: str) -> Mapping[str, Any]:
+        data = self.source.data.get(section)
+        if isinstance(data, dict | None):
+            return data or {}
+        self._problem((section,), f"expected a mapping of {example}")
+        return {}
 
     def _is_label(self, label: str, path: KeyPath) -> bool:
         """Return whether a key can be a label; if not, report it."""

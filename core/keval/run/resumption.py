@@ -23,7 +23,7 @@ _GROWING = ("agents", "contexts", "conditions")
 """Sections of a config to which another config may add labels."""
 _FREE = {
     *("name", "version", "description", "baseline", "neutral", "metrics", "judges", "rubrics", "budget", "prices"),
-    *("gates", "ablate", "ablated"),
+    *("providers", "gates", "ablate", "ablated"),
 }
 """Keys of a config that change no trial. Scores have digests of their own."""
 _FREE_EXECUTION = {

@@ -102,7 +102,7 @@ async def preflight(
 
     begin = asyncio.ensure_future
     middleware = begin(_begin_middleware(plan.middleware, execution, scope, traffic, gate, limits=limits))
-    resolved = begin(resolve_models(plan.askers, execution, scope, traffic))
+    resolved = begin(resolve_models(plan.askers, plan.evaluation, scope, traffic))
     workspaces = [begin(plan.tasks.prepare(scope.close_later))] if plan.tasks is not None and asked else []
     by_arm = {arm.label: begin(opened(arm)) for arm in plan.arms}
     await all_of([middleware, resolved, *workspaces, *by_arm.values()])
@@ -145,7 +145,7 @@ async def begin_judges(
     """Bring up only what grading needs. Raises PreflightError with every problem."""
     judges, execution = plan.scorers.judges, plan.evaluation.execution
     middleware = asyncio.ensure_future(_begin_middleware(plan.middleware, execution, scope, traffic, limits=limits))
-    resolved = asyncio.ensure_future(resolve_models(judges, execution, scope))
+    resolved = asyncio.ensure_future(resolve_models(judges, plan.evaluation, scope))
     await all_of([middleware, resolved])
     exchange, endpoints = middleware.result(), resolved.result()
     learn_keys(redactor, endpoints.values(), [item.plugin for item in plan.askers])

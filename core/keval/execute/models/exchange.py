@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from keval.config.evaluation import Execution, Retry
+from keval.config.evaluation import Evaluation, Retry
 from keval.errors import MiddlewareError, ModelError, OutageError, PluginWarning, PreflightError, TrialError
 from keval.execute.attempts import Stopwatch
 from keval.execute.bringup.resources import ResourceScope
@@ -323,7 +323,7 @@ ModelField: TypeAlias = tuple[Asker, str]
 
 
 async def resolve_models(
-    resolved: Iterable[ResolvedPlugin], execution: Execution, scope: ResourceScope, traffic: RunTraffic | None = None
+    resolved: Iterable[ResolvedPlugin], evaluation: Evaluation, scope: ResourceScope, traffic: RunTraffic | None = None
 ) -> dict[str, Endpoint]:
     """Ask the providers for the endpoints of these plugins' models, but for those that `traffic` has.
 
@@ -338,8 +338,9 @@ async def resolve_models(
                 known[str(model)] = played
             elif model.name not in names.setdefault(model.provider, []):
                 names[model.provider].append(model.name)
-    providers = {name: registry.load(registry.find("keval.models", name))() for name in names}
-    found = await all_of([scope.enter(providers[name].open(models, execution.seed)) for name, models in names.items()])
+    providers, seed = evaluation.providers, evaluation.execution.seed
+    made = {name: providers.get(name) or registry.load(registry.find("keval.models", name))() for name in names}
+    found = await all_of([scope.enter(made[name].open(models, seed)) for name, models in names.items()])
     for provider, endpoints in zip(names, found, strict=True):
         known.update((f"{provider}/{name}", endpoint) for name, endpoint in endpoints.items())
     return known

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import attrs
 
 from keval.errors import PreflightError
+from keval.records.models import Wire
 
 CERTIFICATE_FILES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
 CERTIFICATE_FOLDERS = ("SSL_CERT_DIR",)
@@ -37,6 +38,14 @@ _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADERS_OF_KEYS = frozenset({"api-key", "x-api-key", "x-goog-api-key"})
 _SCHEMES_OF_KEYS = frozenset({"basic", "bearer", "token"})
 """Schemes of `authorization` that a key alone follows."""
+
+_KEYS: Mapping[Wire, tuple[str, str]] = {
+    "openai-chat": ("authorization", "Bearer {}"),
+    "openai-responses": ("authorization", "Bearer {}"),
+    "anthropic": ("x-api-key", "{}"),
+    "gemini": ("x-goog-api-key", "{}"),
+}
+"""The header in which each protocol has a key."""
 
 
 @attrs.frozen
@@ -183,6 +192,12 @@ def _certificates(file: str | None) -> ssl.SSLContext:
     from truststore import SSLContext as SystemContext  # few need it
 
     return SystemContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def key_header(wire: Wire, key: str) -> Mapping[str, str]:
+    """Return the header with a key, as the protocol sends one."""
+    name, form = _KEYS[wire]
+    return {name: form.format(key)}
 
 
 def key_problems(variables: Sequence[str]) -> list[str]:

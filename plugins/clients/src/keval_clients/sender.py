@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 
 import attrs
 from yarl import URL
 
 from keval.errors import ModelError
-from keval.records.models import Endpoint, ModelRequest, ModelResponse, Wire, request_headers, response_headers
+from keval.records.models import Endpoint, ModelRequest, ModelResponse, request_headers, response_headers
 from keval_clients.http import HttpClient
-
-_KEYS: Mapping[Wire, tuple[str, str]] = {
-    "openai-chat": ("authorization", "Bearer {}"),
-    "openai-responses": ("authorization", "Bearer {}"),
-    "anthropic": ("x-api-key", "{}"),
-    "gemini": ("x-goog-api-key", "{}"),
-}
-"""The header in which each protocol has a key."""
+from keval_clients.network import key_header
 
 
 def model_client(urls: Iterable[str]) -> HttpClient:
@@ -78,8 +71,7 @@ class Sender:
         if self._query:
             url += ("&" if "?" in request.path else "?") + self._query
         if platform is None:
-            name, form = _KEYS[request.wire]
-            signed: Mapping[str, str] = {name: form.format(endpoint.api_key)}
+            signed = key_header(request.wire, endpoint.api_key)
         else:
             signed = await platform.sign(request, url)
         reply = await self._http.ask(

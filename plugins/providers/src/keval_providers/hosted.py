@@ -13,6 +13,7 @@ import attrs
 from keval.plugin import Endpoint, PreflightError, Wire
 from keval.seams.installation import missing_module
 from keval_clients import variable_problems
+from keval_clients.network import custom_headers
 from keval_providers.command import command_token
 from keval_providers.keys import Key, find_key
 from keval_providers.platform import Login, SignIn
@@ -53,6 +54,7 @@ class HostedProvider:
     without that. `families` are the beginnings of names that belong to the vendor. `key_optional` says that it may
     serve without a key, as servers on one's own machine do. A key is sent as its protocol sends it, or in `key_header`;
     what `token_variables` hold is sent as a bearer token. `ways` are tried, first to last, where none of that is set.
+    `header_variables` name more headers that are the vendor's own, and `custom_headers` the variable that has any.
     """
 
     vendor: ClassVar[str]
@@ -66,6 +68,8 @@ class HostedProvider:
     key_header: ClassVar[str | None] = None
     token_variables: ClassVar[tuple[str, ...]] = ()
     ways: ClassVar[tuple[Way, ...]] = ()
+    header_variables: ClassVar[Mapping[str, str]] = {}
+    custom_headers: ClassVar[str | None] = None
 
     command: tuple[str, ...] = ()
 
@@ -92,6 +96,7 @@ class HostedProvider:
             problems.append(f"{' or '.join(self.url_variables)} is not set; {used} needs the base URL: export it")
         try:
             login = await self.login(used)
+            login = self.with_account(login)
             await login.prepare()
         except PreflightError as error:
             raise PreflightError([*problems, *error.problems]) from error
@@ -128,6 +133,14 @@ class HostedProvider:
         wanted = " or ".join(variables)
         state = "empty" if any(name in os.environ for name in variables) else "not set"
         raise PreflightError(f"{wanted} is {state}; {used} needs it: {ways}")
+
+    def with_account(self, login: Login) -> Login:
+        """Return the login with the headers that the vendor's SDK reads from the environment, if there are any."""
+        account = {head: os.environ[name] for name, head in self.header_variables.items() if os.environ.get(name)}
+        custom = custom_headers(self.custom_headers) if self.custom_headers else {}
+        if not (account or custom):
+            return login
+        return login.with_headers({**account, **custom}, tuple(custom.items()))
 
     def with_key(self, key: Key) -> Login:
         """Return how one is signed in by a key or a token that was found."""

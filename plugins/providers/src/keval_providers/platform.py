@@ -9,6 +9,7 @@ import attrs
 
 from keval.errors import ModelError
 from keval.plugin import ModelRequest, PreflightError
+from keval_clients.network import key_header
 from keval_providers.tokens import Learn, RenewedToken
 
 Signer: TypeAlias = Callable[[ModelRequest, str, str], Mapping[str, str]]
@@ -25,13 +26,15 @@ def _bearer(request: ModelRequest, url: str, token: str) -> Mapping[str, str]:
 
 @attrs.frozen(eq=False)
 class SignIn:
-    """Implements `keval.records.models.Platform`, by constant headers and a token, whichever are given.
+    """Implements `keval.records.models.Platform`, by whichever of these are given.
 
-    `secrets` are what the redactor is told beside the token: pairs of a name and a value. `adapter` makes the request
-    that the provider takes; `signer` is given that one, and sends the token as a bearer token if nothing else is said.
+    A `key` is sent as the protocol sends one. The `signer` is given the request as it is sent, which `adapter` makes,
+    and sends the `token` as a bearer token if nothing else is said. `headers` are constant, and go over both. `secrets`
+    are what the redactor is told beside the token: pairs of a name and a value.
     """
 
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    key: str | None = attrs.field(default=None, repr=False)
     token: RenewedToken | None = None
     signer: Signer = _bearer
     secrets: tuple[tuple[str, str], ...] = attrs.field(default=(), repr=False)
@@ -43,9 +46,12 @@ class SignIn:
 
     async def sign(self, request: ModelRequest, url: str) -> Mapping[str, str]:
         """Return the headers that sign a request in. Raises ModelError: a token cannot be had."""
-        signed = dict(self.headers)
+        signed: dict[str, str] = {}
+        if self.key is not None:
+            signed.update(key_header(request.wire, self.key))
         if self.token is not None:
             signed.update(self.signer(request, url, await self.token.value()))
+        signed.update(self.headers)
         return signed
 
     def tell_secrets(self, learn: Learn) -> None:
@@ -67,6 +73,12 @@ class Login:
     key: str = attrs.field(default="none", repr=False)
     platform: SignIn | None = None
     place: str | None = None
+
+    def with_headers(self, headers: Mapping[str, str], secrets: tuple[tuple[str, str], ...]) -> Login:
+        """Return the same way of signing in, with more headers."""
+        before = self.platform or SignIn(key=self.key)
+        after = attrs.evolve(before, headers={**before.headers, **headers}, secrets=(*before.secrets, *secrets))
+        return attrs.evolve(self, platform=after)
 
     async def prepare(self) -> None:
         """Get the first token, so that what is wrong with it is told before a run begins. Raises PreflightError."""

@@ -42,13 +42,23 @@ def _hosted(
 _server = partial(_hosted, wires=_OPENAI_AND_ANTHROPIC, ending="/v1", key_optional=True)
 
 _PROVIDERS = (
-    _hosted("openai", "https://api.openai.com/v1", bases="OPENAI_BASE_URL", wires=_OPENAI, families=("gpt-",)),
+    _hosted(
+        "openai",
+        "https://api.openai.com/v1",
+        bases="OPENAI_BASE_URL",
+        wires=_OPENAI,
+        families=("gpt-",),
+        header_variables={"OPENAI_ORG_ID": "openai-organization", "OPENAI_PROJECT_ID": "openai-project"},
+        custom_headers="OPENAI_CUSTOM_HEADERS",
+    ),
     _hosted(
         "anthropic",
         "https://api.anthropic.com",
         bases="ANTHROPIC_BASE_URL",
         wires={"anthropic": ""},
         families=("claude",),
+        token_variables=("ANTHROPIC_AUTH_TOKEN",),
+        custom_headers="ANTHROPIC_CUSTOM_HEADERS",
     ),
     _hosted(
         "google",

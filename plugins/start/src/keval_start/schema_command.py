@@ -39,6 +39,7 @@ def evaluation_schema() -> dict[str, Any]:
     properties["execution"] = options_schema(Execution)
     properties["budget"] = options_schema(Budget)
     properties["prices"] = {**_mapping_of(options_schema(Price)), "propertyNames": {"pattern": "^.+/.+"}}
+    properties["providers"] = _providers(definitions)
     for component in registry.offered("keval.sections"):
         # `execution.KEY` is a key of that section, and any other name a section.
         *at, key = component.name.split(".")
@@ -143,6 +144,17 @@ def _dataset() -> dict[str, Any]:
             schema["properties"].setdefault(name, option)
     schema["properties"]["type"] = {"enum": [component.name for component in registry.offered("keval.datasets")]}
     return schema
+
+
+def _providers(definitions: dict[str, Any]) -> dict[str, Any]:
+    """Describe the options of each provider of models; most have the same ones."""
+    named: dict[str, Any] = {}
+    for component in registry.offered("keval.models"):
+        options = _or_nothing(_plugin_options(component))
+        name = next((key for key, each in definitions.items() if each == options), f"providers:{component.name}")
+        definitions[name] = options
+        named[component.name] = _ref(name)
+    return {"type": "object", "properties": named, "additionalProperties": False}
 
 
 def _workspace() -> dict[str, Any]:
