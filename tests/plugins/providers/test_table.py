@@ -33,7 +33,7 @@ def endpoint(name: str) -> Endpoint:
 @pytest.fixture(autouse=True)
 def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for provider in PROVIDERS.values():
-        for variable in (*provider.key_variables, *provider.url_variables):
+        for variable in (*provider.key_variables, *provider.token_variables, *provider.url_variables):
             monkeypatch.delenv(variable, raising=False)
 
 
@@ -63,7 +63,7 @@ def test_a_hosted_provider_names_the_variables_that_are_not_set(provider: type[H
     with pytest.raises(PreflightError) as raised:
         endpoint(provider.vendor)
 
-    wanted = " or ".join(provider.key_variables)
+    wanted = " or ".join((*provider.key_variables, *provider.token_variables))
     assert f"{wanted} is not set; {provider.vendor}/a/model needs it: export it" in raised.value.problems[-1]
     assert all(url.startswith("https://") for url in provider().urls.values())
 
