@@ -27,14 +27,14 @@ __getattr__, __dir__, __all__ = lazily(
         "keval.seams.transcript_builder": "TranscriptBuilder report_request reporting_requests",
         "keval.seams.live_events": "LiveEvent",
         "keval.records.servers": "McpServer ServerChannel Sharing",
-        "keval.records.transcript": "Blob ContentKind",
+        "keval.records.transcript": "Blob Citation ContentKind",
         "keval.records.interventions": "FixedText Intervention",
         "keval.records.cassettes": "Volatile",
         "keval.records.models": (
             "API_WIRES Api Endpoint Model ModelAccess ModelRequest ModelResponse Next Wire retry_after_seconds Price"
         ),
         "keval.records.usage": "sum_of_counts",
-        "keval.execute.models.reply_usage": "read_usage",
+        "keval.execute.models.reply_usage": "read_usage usage_in",
         "keval.seams.infrastructure": "DatasetRequest Middleware ModelProvider RawRecord RereadableDataset",
         "keval.seams.distribution": "Crew CrewExecutor CrewOrder CrewWatcher Executor Job Limits",
         "keval.execute.limits": "RunLimits",

@@ -83,6 +83,7 @@ from keval.seams.live_events import LiveEvent as LiveEvent
 from keval.records.servers import McpServer as McpServer, ServerChannel as ServerChannel, Sharing as Sharing
 from keval.records.transcript import (
     Blob as Blob,
+    Citation as Citation,
     ContentKind as ContentKind,
 )
 from keval.records.interventions import (
@@ -106,7 +107,7 @@ from keval.records.models import (
     Price as Price,
 )
 from keval.records.usage import sum_of_counts as sum_of_counts
-from keval.execute.models.reply_usage import read_usage as read_usage
+from keval.execute.models.reply_usage import read_usage as read_usage, usage_in as usage_in
 from keval.seams.infrastructure import (
     DatasetRequest as DatasetRequest,
     Middleware as Middleware,

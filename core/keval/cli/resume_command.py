@@ -12,13 +12,7 @@ import click
 from keval.cli.call import CommandCall, CommandOptions, added_options
 from keval.cli.display import display, tell_notices
 from keval.cli.messages import redactor
-from keval.cli.options import (
-    Detail,
-    budget_option,
-    executor_option,
-    max_failures_option,
-    output_options,
-)
+from keval.cli.options import Detail, budget_option, executor_option, max_failures_option, output_options
 from keval.cli.session import carry_out, finish, log_watchers, prepared, tell_replaced
 from keval.config.evaluation import Evaluation
 from keval.config.load import load, rebuild

@@ -12,13 +12,7 @@ import click
 from keval.cli.call import CommandCall, CommandOptions, added_options
 from keval.cli.display import display
 from keval.cli.messages import redactor
-from keval.cli.options import (
-    Detail,
-    budget_option,
-    executor_option,
-    judge_repetitions_option,
-    output_options,
-)
+from keval.cli.options import Detail, budget_option, executor_option, judge_repetitions_option, output_options
 from keval.cli.session import carry_out, finish, log_watchers
 from keval.config.load import rebuild_scoring
 from keval.config.secrets import learn_config

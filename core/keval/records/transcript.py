@@ -72,16 +72,27 @@ def is_sha256(name: str) -> bool:
 
 
 @attrs.frozen
+class Citation:
+    """A source that a model's API names for a text: a web page or a file, and the passage of it that is `quoted`."""
+
+    title: str = ""
+    url: str = attrs.field(default="", metadata={"sparse": True})
+    quoted: str = attrs.field(default="", metadata={"sparse": True})
+
+
+@attrs.frozen
 class Message:
     """One message of a conversation. `turn` counts from 0 within a trial.
 
-    `reasoning` is what the model wrote into the same text before its answer, between tags such as `<think>`.
+    `reasoning` is what the model told of its thoughts before the text, in a part of its own or between tags such as
+    `<think>`: all of them or, as some vendors have it, a summary. `citations` are the sources of the text, each once.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
     text: str
     turn: int = 0
     reasoning: str = attrs.field(default="", metadata={"sparse": True})
+    citations: tuple[Citation, ...] = attrs.field(default=(), metadata={"sparse": True})
 
 
 @attrs.frozen

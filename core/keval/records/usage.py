@@ -30,7 +30,8 @@ class Usage:
     `input_tokens` includes cached tokens, `output_tokens` includes reasoning. What cannot be a count becomes unknown:
     anything but a whole number, one below 0, one that no model can reach, a part that is larger than its whole.
     `impossible` has the first such, as it was told. `at_least` is no vendor's figure, but keval's own estimate of the
-    total where that is unknown: about how many tokens the text of requests and replies is.
+    total where that is unknown: about how many tokens the text of requests and replies is. `service_tier` is
+    the API's word for a way to serve that has other prices than the usual one, such as `flex`; of several, the first.
     """
 
     input_tokens: int | None = None
@@ -39,6 +40,7 @@ class Usage:
     reasoning_tokens: int | None = None
     impossible: str | None = attrs.field(default=None, eq=False, metadata={"sparse": True})
     at_least: int | None = attrs.field(default=None, eq=False, metadata={"sparse": True})
+    service_tier: str | None = attrs.field(default=None, eq=False, metadata={"sparse": True})
 
     def __attrs_post_init__(self) -> None:
         given, written, cached, thought = (
@@ -95,6 +97,7 @@ class Usage:
             _plus(self.cached_tokens, other.cached_tokens),
             _plus(self.reasoning_tokens, other.reasoning_tokens),
             self.impossible or other.impossible,
+            service_tier=self.service_tier or other.service_tier,
         )
 
 

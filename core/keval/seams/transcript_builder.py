@@ -12,15 +12,7 @@ from typing import Any, Protocol
 import attrs
 
 from keval.records.servers import CallLog, McpServer
-from keval.records.transcript import (
-    Blob,
-    Content,
-    ContentKind,
-    Message,
-    Refusal,
-    ToolCall,
-    Transcript,
-)
+from keval.records.transcript import Blob, Citation, Content, ContentKind, Message, Refusal, ToolCall, Transcript
 from keval.records.usage import ModelUse, Usage
 from keval.seams.blank_text import is_blank
 from keval.seams.live_events import EmitEvent, EventKind
@@ -102,20 +94,24 @@ class TranscriptBuilder:
         if all(is_blank(message.text) for message in answer):
             raise self.requests.no_answer()
 
-    def said(self, text: str, *, truncated: bool = False) -> None:
-        """Report that the agent wrote `text`; the last text of a turn is its answer. Empty text is ignored.
+    def said(
+        self, text: str, *, truncated: bool = False, reasoning: str = "", citations: Iterable[Citation] = ()
+    ) -> None:
+        """Report that the agent wrote `text`; the last text of a turn is its answer.
 
-        Reasoning that the text begins with is kept apart from the answer; see `split_reasoning`. `truncated` says that
-        a limit of length ended the text before the model did.
+        `reasoning` is what the model told of its thoughts before it. What the text itself begins with of that is kept
+        apart from the answer, too; see `split_reasoning`. A report without text and reasoning is ignored. `truncated`
+        says that a limit of length ended the text before the model did.
         """
-        if text:
+        if text or reasoning:
             finish = self.requests.finish
             self._truncated = truncated or (finish is not None and finish.truncates)
             if self._logs and not self._writes:
                 self._messages += self._take_tapped()
             self._writes = False
-            reasoning, answer = split_reasoning(text)
-            self._messages.append(Message("assistant", answer, max(self._turn, 0), reasoning))
+            tagged, answer = split_reasoning(text)
+            thought = "\n\n".join(filter(None, (reasoning, tagged)))
+            self._messages.append(Message("assistant", answer, max(self._turn, 0), thought, tuple(citations)))
             self._tell("said", turn=max(self._turn, 0), text=answer)
 
     def writes(self) -> None:

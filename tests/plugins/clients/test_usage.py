@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from keval import Usage
-from keval_clients import completions_usage, messages_usage, responses_usage
+from keval.plugin import read_usage
+from keval_clients import completions_usage, messages_usage
+
+responses_usage = partial(read_usage, "openai-responses")
 
 
 def test_chat_completions_report_the_parts_within_the_whole() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from keval import Message, Sample, Score, ScoreLine, Transcript, Trial
+from keval import Message, Sample, Score, ScoreLine, Transcript, Trial, Usage
+from keval.plugin import Citation
 from keval.records.transcript import ServerExchange
 from keval_report.transcripts import print_trial
 
@@ -36,6 +37,23 @@ def test_the_system_prompt_comes_first_and_plays_no_tricks() -> None:
     assert "system: Be brief." == lines[1][:17]
     assert "\x1b" not in screen.getvalue()
     assert ["user (earlier): Hello", "user: How warm?"] == lines[2:4]
+
+
+def test_reasoning_sources_and_the_tier_are_told_with_an_answer() -> None:
+    sources = (Citation("A [page]", "https://a.example", "Rain ends.\x1b[2J"), Citation("b.pdf"))
+    said = Message("assistant", "It ends.", reasoning="Is it wet?", citations=sources)
+    transcript = Transcript((Message("user", "Rain?"), said), usage=Usage(9, 1, service_tier="flex"), model_calls=1)
+    screen = io.StringIO()
+
+    print_trial(Trial("t", Sample("s", "Rain?"), "a", "c", 1, transcript), [], {}, Console(file=screen, width=120))
+
+    assert [
+        "reasoning: Is it wet?",
+        "assistant: It ends.",
+        "  cites A [page]: https://a.example: Rain ends.�[2J",
+        "  cites b.pdf",
+        "unknown time, 1 model calls, 9 tokens in, 1 out, service tier flex",
+    ] == [line.rstrip() for line in screen.getvalue().splitlines()[2:]]
 
 
 def test_what_else_passed_is_told_with_who_answered() -> None:

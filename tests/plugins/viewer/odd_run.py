@@ -84,6 +84,8 @@ def _was_repeated(line: dict[str, Any]) -> None:
         {"failure": failures[1], "transcript": None, "counted": False},
     ]
     line["output"] = transcript["messages"][-1]["text"] = ARABIC
+    sources = [{"title": "<b>", "url": "https://a.example", "quoted": "3 s"}, {"title": "", "url": "https://b.example"}]
+    transcript["messages"][-1] |= {"reasoning": "Is it quick?", "citations": sources}
 
 
 def _failed(line: dict[str, Any]) -> None:

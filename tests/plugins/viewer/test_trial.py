@@ -59,6 +59,14 @@ def test_judges_tell_what_they_could_not_verify(client: httpx2.Client) -> None:
     assert "Simulated judge: 3 of 3 facts of the golden answer" in page
 
 
+def test_an_answer_is_told_with_its_reasoning_and_its_sources(client: httpx2.Client) -> None:
+    page = client.get(odd_run.url(odd_run.REPEATED)).text
+
+    assert "reasoning Is it quick?" in texts(page, r'<details class="prompt">(.*?)</details>')
+    cited = [told for told in texts(page, r'<p class="dim">(.*?)</p>') if told.startswith("cites")]
+    assert ["cites <b> , https://a.example : 3 s", "cites https://b.example"] == cited
+
+
 def test_what_a_scorer_read_is_marked_in_the_answer(client: httpx2.Client) -> None:
     page = client.get(f"{odd_run.url(odd_run.READ)}?read=completeness+judge").text
     (answer,) = re.findall(r'<div class="foreign text answer" dir="auto">(.*?)</div>', page, re.DOTALL)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, is_blank
+from keval import Message
+from keval.plugin import (
+    CONTEXT_WINDOW,
+    MAX_OUTPUT_TOKENS,
+    REFUSAL,
+    Citation,
+    Context,
+    FinishReason,
+    is_blank,
+    usage_in,
+)
 from keval_anthropic.streamed import whole_message
-from keval_clients import messages_usage, no_reply, quoted
-from keval_mcp import Call, Media, Reply, Result, Tool
+from keval_clients import no_reply, quoted, readable
+from keval_mcp import Call, Media, Reply, Result, Tool, text_of
 
 if TYPE_CHECKING:
     from keval_clients import Client
@@ -37,6 +47,8 @@ class MessagesChat:
     _context: Context
     _options: dict[str, Any]
     _messages: list[dict[str, Any]]
+    _served: set[str] = attrs.field(factory=set)
+    """Calls of tools that Anthropic runs itself, whose results may come in a later reply."""
 
     @classmethod
     def start(cls, client: Client, context: Context, tools: Sequence[Tool], options: Mapping[str, Any]) -> MessagesChat:
@@ -59,7 +71,7 @@ class MessagesChat:
     async def ask(self) -> Reply:
         answered = await self._sent({**self._options, "messages": self._messages})
         try:
-            reply = _read(answered)
+            reply = _read(answered, self._served)
             content = [block for block in answered["content"] if not _is_blank(block)]
         except (AttributeError, KeyError, TypeError) as error:
             raise no_reply(answered) from error
@@ -104,21 +116,45 @@ def _block(part: str | Media) -> dict[str, Any]:
     return {"type": "image" if part.essence.startswith("image/") else "document", "source": source}
 
 
-def _read(answered: Mapping[str, Any]) -> Reply:
+def _read(answered: Mapping[str, Any], served: set[str]) -> Reply:
     content, stopped = answered["content"], answered.get("stop_reason")
     cut = _FINISH_REASONS.get(stopped)
-    text = "".join(block["text"] for block in content if block["type"] == "text")
+    parts = tuple(_parts(content, served))
     calls = tuple(
         _call(block, cut if block is content[-1] else None) for block in content if block["type"] == "tool_use"
     )
     return Reply(
-        text,
+        parts,
         calls,
-        messages_usage(answered.get("usage")),
+        usage_in("anthropic", (answered,)),
         paused=stopped == "pause_turn",
-        fault=cut.no_answer() if cut and is_blank(text) and not calls else None,
+        fault=cut.no_answer() if cut and is_blank(text_of(parts)) and not calls else None,
         truncated=cut is not None and cut.truncates,
     )
+
+
+def _parts(content: Sequence[Mapping[str, Any]], served: set[str]) -> Iterator[Message | Call | Result]:
+    for block in content:
+        match block["type"]:
+            case "text":
+                sources = tuple(_citation(each) for each in block.get("citations") or ())
+                yield Message("assistant", block["text"], citations=sources)
+            case "thinking":
+                yield Message("assistant", "", reasoning=block["thinking"])
+            case "server_tool_use" | "mcp_tool_use":
+                served.add(block["id"])
+                yield _call(block, None)
+            case str(kind) if kind.endswith("_tool_result") and block["tool_use_id"] in served:
+                served.remove(block["tool_use_id"])
+                told = block["content"]
+                failed = block.get("is_error") or (isinstance(told, dict) and "error_code" in told)
+                yield Result(block["tool_use_id"], (readable(told),), bool(failed))
+
+
+def _citation(told: Mapping[str, Any]) -> Citation:
+    """Read a citation of a document, of a search result given by a tool, or of a page of Anthropic's own search."""
+    names = (("title", "document_title"), ("url", "source"), ("cited_text",))
+    return Citation(*(next((str(told[name]) for name in each if told.get(name)), "") for each in names))
 
 
 def _call(block: Mapping[str, Any], cut: FinishReason | None) -> Call:

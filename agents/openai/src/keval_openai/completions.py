@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, ModelError, is_blank
-from keval_clients import completions_usage, no_reply
+from keval import Message
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, ModelError, is_blank, usage_in
+from keval_clients import no_reply
 from keval_mcp import Call, Media, Reply, Result, Tool
-from keval_openai.formats import file_name, parameters, read_call, read_failure, result_parts
+from keval_openai.formats import citations, file_name, parameters, read_call, read_failure, result_parts, text_in
 from keval_openai.streamed import whole_completion
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class CompletionsChat:
         answered = await self._post()
         try:
             choice = answered["choices"][0]
-            message, reply = choice["message"], _read(choice, answered.get("usage"))
+            message, reply = choice["message"], _read(choice, answered)
         except (AttributeError, IndexError, KeyError, TypeError) as error:
             raise no_reply(answered) from error
         # With its calls a message goes back as it came, as some endpoints want to see what the model thought before it
@@ -120,19 +121,31 @@ def _input(media: Media) -> dict[str, Any]:
     return {"type": "file", "file": {"filename": file_name(media), "file_data": media.data_url}}
 
 
-def _read(choice: Mapping[str, Any], usage: object) -> Reply:
+def _read(choice: Mapping[str, Any], answered: Mapping[str, Any]) -> Reply:
     message, finished = choice["message"], choice.get("finish_reason")
     cut = _FINISH_REASONS.get(finished)
-    text = message.get("content") or message.get("refusal") or ""
-    if not isinstance(text, str):
-        raise TypeError("the content is no text")
+    thought, text = _told(message)
     written = message.get("tool_calls") or []
     calls = tuple(_call(call, cut if call is written[-1] else None) for call in written)
     fault = cut.no_answer() if cut and is_blank(text) and not calls else None
     if finished == "error":  # an upstream provider of OpenRouter's failed while it wrote
-        fault = read_failure(choice.get("error"), "failed")
+        fault = read_failure(choice.get("error"), "failed", answered)
+    said = Message("assistant", text, reasoning=thought, citations=citations(message.get("annotations")))
     truncated = cut is not None and cut.truncates
-    return Reply(text, calls, completions_usage(usage), fault=fault, truncated=truncated)
+    return Reply((said,), calls, usage_in("openai-chat", (answered,)), fault=fault, truncated=truncated)
+
+
+def _told(message: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the reasoning and the text of a message: vendors have several fields for reasoning, Mistral has chunks."""
+    fields = (message.get("reasoning_content"), message.get("reasoning"))
+    thought = next((told for told in fields if told and isinstance(told, str)), "")
+    content = message.get("content") or message.get("refusal") or ""
+    if isinstance(content, list):
+        thought += "".join(text_in(chunk["thinking"]) for chunk in content if chunk["type"] == "thinking")
+        content = text_in(content)
+    if not isinstance(content, str):
+        raise TypeError("the content is no text")
+    return thought, content
 
 
 def _call(call: Mapping[str, Any], cut: FinishReason | None) -> Call:

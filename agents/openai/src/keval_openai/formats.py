@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Literal, TypeAlias
 
-from keval.plugin import FinishReason, ModelError, TrialError
-from keval_clients import quoted, read_json
+from keval.plugin import Citation, FinishReason, ModelError, TrialError
+from keval_clients import quoted, read_json, request_of
 from keval_mcp import Call, Media, Result, Tool
 
 Input: TypeAlias = Literal["image", "pdf", "audio"]
@@ -38,6 +38,21 @@ def read_call(id: str, name: str, arguments: str, cut: FinishReason | None) -> C
     return Call(id, name, {}, cut.problem if cut else f"the arguments are not a JSON object: {quoted(arguments)}")
 
 
+def citations(annotations: Iterable[Mapping[str, Any]] | None) -> tuple[Citation, ...]:
+    """Read the annotations of a text: pages and files, each by itself or, in the chat API, under its type."""
+    told = [each.get(each["type"], each) for each in annotations or ()]
+    names = ("title", "filename", "file_id", "url")
+    return tuple(
+        Citation(next((str(each[name]) for name in names if each.get(name)), ""), str(each.get("url") or ""))
+        for each in told
+    )
+
+
+def text_in(chunks: Iterable[Mapping[str, Any]]) -> str:
+    """Return the text of a message that comes in chunks, as Mistral's do, or of the thinking among them."""
+    return "".join(chunk["text"] for chunk in chunks if chunk["type"] == "text")
+
+
 def result_parts(result: Result) -> tuple[str | Media, ...]:
     """Return what the model is shown of a result; the APIs have no other mark for an error than the text."""
     if not result.is_error:
@@ -60,14 +75,16 @@ _PASSING = (None, "server_error", "vector_store_timeout")
 """What may be gone at the next attempt; every other word is OpenAI's for a request that it will not answer."""
 
 
-def read_failure(error: object, otherwise: str) -> TrialError:
+def read_failure(error: object, otherwise: str, reply: object = None) -> TrialError:
     """Read an error, whose code is a word of OpenAI's or, from OpenRouter, an HTTP status; `otherwise` is its stead.
 
-    One that is no object says why by itself.
+    One that is no object says why by itself. `reply` is the whole reply that tells it.
     """
     told: Mapping[str, Any] = error if isinstance(error, Mapping) else {"message": error}
     code = told.get("code") if type(told.get("code")) in (str, int) else None
-    said = quoted(f"the model failed: {code or otherwise}: {told.get('message') or 'no reason given'}")
+    said = quoted(f"the model failed: {code or otherwise}: {told.get('message') or 'no reason given'}") + request_of(
+        reply
+    )
     if code == "rate_limit_exceeded":
         return ModelError(said, status=429)
     if isinstance(code, int):

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, is_blank
-from keval_clients import RefusedError, no_reply, responses_usage
-from keval_mcp import Media, Reply, Result, Tool
-from keval_openai.formats import file_name, parameters, read_call, read_failure, result_parts
+from keval import Message
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, is_blank, usage_in
+from keval_clients import RefusedError, no_reply, readable
+from keval_mcp import Call, Media, Reply, Result, Tool, text_of
+from keval_openai.formats import citations, file_name, parameters, read_call, read_failure, result_parts
 from keval_openai.streamed import whole_response
 
 if TYPE_CHECKING:
@@ -131,36 +132,62 @@ def _input(part: str | Media) -> dict[str, Any]:
 
 
 def _read(answered: Mapping[str, Any]) -> Reply:
-    status, usage = answered.get("status") or "completed", responses_usage(answered.get("usage"))
+    status, usage = answered.get("status") or "completed", usage_in("openai-responses", (answered,))
     if status not in {"completed", "incomplete"}:
-        return Reply(usage=usage, fault=read_failure(answered.get("error"), status))
+        return Reply(usage=usage, fault=read_failure(answered.get("error"), status, answered))
     output, cut = answered["output"], None
     if status == "incomplete":
         cut = _FINISH_REASONS.get((answered.get("incomplete_details") or {}).get("reason"), _UNEXPLAINED)
-    text = "".join(_texts(output))
+    parts = tuple(_parts(output))
     calls = tuple(
         read_call(item["call_id"], item["name"], item["arguments"], cut if item is output[-1] else None)
         for item in output
         if item["type"] == "function_call"
     )
-    fault = cut.no_answer() if cut and is_blank(text) and not calls else None
-    return Reply(text, calls, usage, fault=fault, truncated=cut is not None and cut.truncates)
+    fault = cut.no_answer() if cut and is_blank(text_of(parts)) and not calls else None
+    return Reply(parts, calls, usage, fault=fault, truncated=cut is not None and cut.truncates)
 
 
-def _texts(output: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _parts(output: Sequence[Mapping[str, Any]]) -> Iterator[Message | Call | Result]:
     for item in output:
         if item["type"] == "message":
             for part in item["content"]:
-                yield part["refusal"] if part["type"] == "refusal" else part["text"]
+                text = part["refusal"] if part["type"] == "refusal" else part["text"]
+                yield Message("assistant", text, citations=citations(part.get("annotations")))
+        elif item["type"] == "reasoning":  # a summary, as OpenAI has it, or that of an open model
+            thoughts = item.get("summary") or item.get("content") or ()
+            yield Message("assistant", "", reasoning="\n\n".join(part["text"] for part in thoughts))
+        elif (served := _served(item)) is not None:
+            call, told = served
+            error = item.get("error") or (item.get("status") == "failed" and "failed")
+            yield call
+            yield Result(call.id, (readable(error or told),), bool(error))
+
+
+def _served(item: Mapping[str, Any]) -> tuple[Call, object] | None:
+    """Return the call of a tool that the service ran itself, and what came of it; `None` for any other item."""
+    name, known = item["type"].removesuffix("_call"), item.get("id") or ""
+    match name:
+        case "web_search":
+            given = {**(item.get("action") or {})}
+            told = given.pop("sources", None)
+            return Call(known, name, given), told
+        case "file_search":
+            return Call(known, name, {"queries": item.get("queries")}), item.get("results")
+        case "code_interpreter":
+            return Call(known, name, {"code": item.get("code")}), item.get("outputs")
+        case "mcp":
+            return read_call(known, item["name"], item["arguments"], None), item.get("output")
+    return None
 
 
 def _passed_back(output: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
     """Return the items of a reply as the next request has them.
 
     Reasoning that did not come encrypted would be looked for where nothing was kept. Without it the other items must go
-    back without their ids too, by which the service knows that it is missing.
+    back without their ids too, by which the service knows that it is missing; calls of its own tools need them.
     """
-    kept = [item for item in output if item["type"] != "reasoning" or item.get("encrypted_content")]
-    if len(kept) == len(output):
-        return kept
+    if all(item["type"] != "reasoning" or item.get("encrypted_content") for item in output):
+        return output
+    kept = [item for item in output if item["type"] != "reasoning" and _served(item) is None]
     return [{name: value for name, value in item.items() if name != "id"} for item in kept]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from keval.plugin import TranscriptBuilder
 from keval_clients import broken_off, no_reply
-from keval_openai.formats import read_failure
+from keval_openai.formats import read_failure, text_in
 
 _GROWING = frozenset({"arguments", "content", "data", "reasoning", "reasoning_content", "refusal", "summary", "text"})
 """The fields of a message of which each chunk has a piece; of any other text it has all, some endpoints repeatedly."""
@@ -20,17 +20,22 @@ async def whole_completion(chunks: AsyncIterator[Mapping[str, Any]], builder: Tr
         TrialError: the model failed meanwhile, the stream ended before the reply, or has not the API's shape.
     """
     message: dict[str, Any] = {"role": "assistant", "content": None}
-    finished, usage = None, None
+    finished, told = None, dict[str, Any]()
     async for chunk in chunks:
         if error := chunk.get("error"):
             raise read_failure(error, "failed")
         try:
-            usage = chunk.get("usage") or usage
+            told |= {name: chunk[name] for name in ("usage", "service_tier") if chunk.get(name)}
             # Only one reply was asked for.
             for choice in chunk["choices"][:1]:
                 delta = choice.get("delta") or {}
+                piece = delta.get("content") or delta.get("refusal") or ""
+                if isinstance(piece, list) or isinstance(message["content"], list):
+                    message["content"] = _chunks(message["content"])
+                    delta = {**delta, "content": None}
+                    _extend(message["content"], _chunks(piece))
                 _add(message, delta)
-                builder.streamed(delta.get("content") or delta.get("refusal") or "")
+                builder.streamed(text_in(_chunks(piece)))
                 finished = choice.get("finish_reason") or finished
         except (AttributeError, KeyError, TypeError) as error:
             raise no_reply(chunk) from error
@@ -38,7 +43,7 @@ async def whole_completion(chunks: AsyncIterator[Mapping[str, Any]], builder: Tr
         raise broken_off()
     for call in message.get("tool_calls") or ():
         call.pop("index", None)  # it is of a stream, and no API takes it back
-    return {"choices": [{"message": message, "finish_reason": finished}], "usage": usage}
+    return {"choices": [{"message": message, "finish_reason": finished}], **told}
 
 
 async def whole_response(events: AsyncIterator[Mapping[str, Any]], builder: TranscriptBuilder) -> dict[str, Any]:
@@ -56,6 +61,22 @@ async def whole_response(events: AsyncIterator[Mapping[str, Any]], builder: Tran
             case {"error": dict(error)} | ({"type": "error"} as error):
                 raise read_failure(error, "failed")
     raise broken_off()
+
+
+def _chunks(content: Any) -> list[dict[str, Any]]:
+    """Return the content of a message, or a piece of it, as the chunks in which Mistral has it."""
+    return content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
+
+
+def _extend(chunks: list[dict[str, Any]], more: Sequence[dict[str, Any]]) -> None:
+    for chunk in more:
+        kind, last = chunk["type"], chunks[-1] if chunks else {}
+        if kind not in {"text", "thinking"} or last.get("type") != kind:
+            chunks.append(chunk)
+        elif kind == "text":
+            last["text"] += chunk["text"]
+        else:
+            _extend(last["thinking"], chunk["thinking"])
 
 
 def _add(whole: dict[str, Any], delta: Mapping[str, Any]) -> None:

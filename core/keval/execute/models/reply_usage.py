@@ -38,6 +38,8 @@ _COUNTS: Mapping[Wire, tuple[_Path, _Path, _Path, _Path]] = {
     "gemini": (("promptTokenCount",), ("candidatesTokenCount",), ("cachedContentTokenCount",), ("thoughtsTokenCount",)),
 }
 """The counts of input, output, cached and reasoning tokens."""
+_USUAL_TIERS = (None, "auto", "default", "standard")
+"""The words for service at a model's usual price; OpenAI's APIs tell it beside the usage, Anthropic's within."""
 
 
 def usage_in(wire: Wire, bodies: Iterable[Any]) -> Usage | None:
@@ -51,7 +53,8 @@ def usage_in(wire: Wire, bodies: Iterable[Any]) -> Usage | None:
         for field in _FIELDS[wire]:
             if isinstance(usage := _at(body, field), dict):
                 # A later event may have null for a count that an earlier one told.
-                told |= {name: value for name, value in usage.items() if value is not None}
+                known = {"service_tier": _at(body, (*field[:-1], "service_tier")), **usage}
+                told |= {name: value for name, value in known.items() if value is not None}
     return read_usage(wire, told) if told else None
 
 
@@ -62,15 +65,16 @@ def read_usage(wire: Wire, told: object) -> Usage:
     the output. Where these tell the input and nothing of a cache, or of thoughts, there were none.
     """
     known = told if isinstance(told, dict) else {}
+    served = str(known["service_tier"]) if known.get("service_tier") not in _USUAL_TIERS else None
     given, written, cached, thought = [_at(known, path) if path[0] in known else None for path in _COUNTS[wire]]
     if wire == "anthropic":
         beside = [cached, _at(told, ("cache_creation_input_tokens",))]
         all_given = None if given is None else sum_of_counts(given, *beside)
-        return Usage(all_given, written, _or_none(cached, given), thought)
+        return Usage(all_given, written, _or_none(cached, given), thought, service_tier=served)
     if wire == "gemini":
         given = sum_of_counts(given, _at(told, ("toolUsePromptTokenCount",))) if given is not None else None
         return Usage(given, sum_of_counts(written, thought), _or_none(cached, given), _or_none(thought, given))
-    return Usage(given, written, cached, thought)
+    return Usage(given, written, cached, thought, service_tier=served)
 
 
 def _or_none(part: Any, whole: Any) -> Any:

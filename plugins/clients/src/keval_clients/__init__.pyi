@@ -27,5 +27,6 @@ from keval_clients.replies import (
     no_reply as no_reply,
     quoted as quoted,
     read_json as read_json,
-    responses_usage as responses_usage,
+    readable as readable,
+    request_of as request_of,
 )

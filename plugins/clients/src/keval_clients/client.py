@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from typing import Any
 
 import attrs
@@ -13,7 +13,7 @@ import orjson
 
 from keval.errors import ModelError, TrialError
 from keval.records.models import retry_after_seconds
-from keval_clients.replies import RefusedError, no_reply, quoted, read_json, what_failed
+from keval_clients.replies import REQUEST, RefusedError, no_reply, quoted, read_json, request_of, what_failed
 
 _EVENTS = "text/event-stream"
 
@@ -52,7 +52,9 @@ class Client:
             ModelError: it failed or could not be reached.
             TrialError: kind `bad_reply`, it did not answer with a JSON object; `reply_too_large`.
         """
-        return _read(await _arrived(await self._ask(path, body, headers, requested)))
+        response = await self._ask(path, body, headers, requested)
+        with _naming(response):
+            return _read(await _arrived(response), response)
 
     async def stream(
         self,
@@ -73,10 +75,11 @@ class Client:
         """
         response = await self._ask(path, body, headers, requested)
         try:
-            if response.headers.get("content-type", "").startswith(_EVENTS):
-                async with aclosing(self._events(response)) as events:
-                    return await assemble(events)
-            return _read(await _arrived(response))
+            with _naming(response):
+                if response.headers.get("content-type", "").startswith(_EVENTS):
+                    async with aclosing(self._events(response)) as events:
+                        return _noted(await assemble(events), response)
+                return _read(await _arrived(response), response)
         finally:
             await response.aclose()
 
@@ -172,14 +175,31 @@ def _broken_off(error: Exception) -> ModelError:
     return ModelError(f"the model's endpoint gave no answer: the response broke off: {what_failed(error)}")
 
 
-def _read(content: bytes) -> dict[str, Any]:
+@contextmanager
+def _naming(response: httpx2.Response) -> Iterator[None]:
+    """Name the request in what is said of a reply that was begun and is wrong."""
+    try:
+        yield
+    except TrialError as error:
+        if error.stage == "model":
+            error.args = (f"{error}{request_of(_noted({}, response))}",)
+        raise
+
+
+def _noted(reply: dict[str, Any], response: httpx2.Response) -> dict[str, Any]:
+    if request := response.headers.get("x-request-id") or response.headers.get("request-id"):
+        reply[REQUEST] = request
+    return reply
+
+
+def _read(content: bytes, response: httpx2.Response) -> dict[str, Any]:
     try:
         reply = read_json(content)
     except ValueError as error:
         raise no_reply(content.decode("utf-8", "replace")) from error
     if not isinstance(reply, dict):
         raise no_reply(content.decode("utf-8", "replace"))
-    return reply
+    return _noted(reply, response)
 
 
 def _checked(event: object) -> dict[str, Any]:

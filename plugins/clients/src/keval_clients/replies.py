@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NoReturn
 
@@ -22,9 +23,20 @@ class RefusedError(ModelError):
         self.field = field
 
 
+REQUEST = "_request_id"
+"""Where the client notes in a reply the id of its request, as the SDKs do; vendors' support wants it."""
+
+
+def request_of(reply: object) -> str:
+    """Return what a message about a reply ends with: the id of its request, or nothing."""
+    found = reply.get(REQUEST) if isinstance(reply, Mapping) else None
+    return f" (request {found})" if found else ""
+
+
 def no_reply(said: object) -> TrialError:
     """Return the error for a reply that does not have the API's shape; another attempt may get another one."""
-    message = f"the model's endpoint answered with something that is no reply: {quoted(said)}"
+    shown = {name: said[name] for name in said if name != REQUEST} if isinstance(said, dict) else said
+    message = f"the model's endpoint answered with something that is no reply: {quoted(shown)}{request_of(said)}"
     return TrialError(message, stage="model", kind="bad_reply", retryable=True)
 
 
@@ -42,6 +54,17 @@ def quoted(said: object) -> str:
 def what_failed(error: Exception) -> str:
     """Return what failed; an error of keval's needs no name."""
     return str(error) if isinstance(error, KevalError) else f"{type(error).__name__}: {error}"
+
+
+def readable(told: object) -> str:
+    """Return what a vendor's own tool returned as a text: JSON, if it is none, without what is encrypted."""
+    return told if isinstance(told, str) else "" if told is None else json.dumps(_open(told), ensure_ascii=False)
+
+
+def _open(told: Any) -> Any:
+    if isinstance(told, dict):
+        return {name: _open(value) for name, value in told.items() if not name.startswith("encrypted_")}
+    return [_open(value) for value in told] if isinstance(told, list) else told
 
 
 def read_json(text: str | bytes) -> Any:
@@ -75,6 +98,5 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
 
 
 completions_usage = partial(read_usage, "openai-chat")
-responses_usage = partial(read_usage, "openai-responses")
 messages_usage = partial(read_usage, "anthropic")
 """Read the `usage` of a reply."""

@@ -13,7 +13,7 @@ __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "keval_mcp.changes.words": "Words",
-        "keval_mcp.loop": "Call Chat ToolLoop Reply Result Tool open_conversation",
+        "keval_mcp.loop": "Call Chat ToolLoop Reply Result Tool open_conversation text_of",
         "keval_mcp.providers": "Http Sse Stdio planned_sharing",
         "keval_mcp.tool_results": "MOST_NESTED Media ToolResult is_too_deep",
     },

@@ -16,6 +16,7 @@ from keval_mcp.loop import (
     Tool as Tool,
     ToolLoop as ToolLoop,
     open_conversation as open_conversation,
+    text_of as text_of,
 )
 from keval_mcp.providers import Http as Http, Sse as Sse, Stdio as Stdio, planned_sharing as planned_sharing
 from keval_mcp.tool_results import (

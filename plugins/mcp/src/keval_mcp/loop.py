@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import attrs
 from attrs.validators import instance_of
 
-from keval import Usage
+from keval import Message, Usage
 from keval.errors import ServerLostError, ToolsMissingError, TrialError
 from keval.records.servers import McpServer, ServerChannel
 from keval.seams.contexts import Context
@@ -59,16 +59,35 @@ class Call:
 class Reply:
     """What one request to the model brought; `paused` asks for another one, though there is no call to answer.
 
+    `parts` are what the model wrote, in order: pieces of its text and reasoning and, between them, calls of tools that
+    its vendor runs itself, with their results. `calls` are those that wait for an answer.
+
     A reply with a `fault` has cost tokens and perhaps said something, which is recorded; then it fails the trial. The
     text of one that is `truncated` was ended by a limit of length.
+
+    Raises TypeError: a text of a part is none.
     """
 
-    text: str = ""
+    parts: Sequence[Message | Call | Result] = attrs.field(default=())
     calls: tuple[Call, ...] = ()
     usage: Usage | None = None
     paused: bool = False
     fault: TrialError | None = None
     truncated: bool = False
+
+    @parts.validator
+    def _check_parts(self, attribute: object, parts: Sequence[Message | Call | Result]) -> None:
+        "".join(part.text + part.reasoning for part in parts if isinstance(part, Message))
+
+    @property
+    def text(self) -> str:
+        """All text of the reply, without its reasoning."""
+        return text_of(self.parts)
+
+
+def text_of(parts: Iterable[Message | Call | Result]) -> str:
+    """Return the text that the parts of a reply hold."""
+    return "".join(part.text for part in parts if isinstance(part, Message))
 
 
 @attrs.frozen
@@ -168,7 +187,17 @@ class ToolLoop:
         builder.offered(tool.name for tool in self.sessions.tools)
         reply = await self.chat.ask()
         builder.model_called(reply.usage)
-        builder.said(reply.text, truncated=reply.truncated)
+        for part in _joined(reply.parts):
+            match part:
+                case Message():
+                    thought, sources = part.reasoning, part.citations
+                    builder.said(part.text, truncated=reply.truncated, reasoning=thought, citations=sources)
+                case Call():
+                    builder.called(part.name, part.arguments, part.id, own=True)
+                case Result(is_error=True):
+                    builder.returned(error=part.text, id=part.id)
+                case Result():
+                    builder.returned(part.text, id=part.id)
         if reply.fault is not None:
             raise reply.fault
         return reply
@@ -210,6 +239,20 @@ class ToolLoop:
         for blob in result.blobs:
             builder.attach(blob.content, blob.media_type)
         return Result(call.id, shown, error)
+
+
+def _joined(parts: Iterable[Message | Call | Result]) -> Iterator[Message | Call | Result]:
+    """Yield the parts of a reply with the pieces that follow each other as one message, which may be empty."""
+    said = nothing = Message("assistant", "")
+    for part in parts:
+        if isinstance(part, Message):
+            thought = "\n\n".join(filter(None, (said.reasoning, part.reasoning)))
+            sources = tuple(dict.fromkeys((*said.citations, *part.citations)))
+            said = Message("assistant", said.text + part.text, reasoning=thought, citations=sources)
+        else:
+            yield from (said, part)
+            said = nothing
+    yield said
 
 
 def _labels(calls: Sequence[Call]) -> list[str]:

@@ -129,6 +129,9 @@ def print_trial(
                     for mark in (mark for line in scores for mark in marks_of(line.score, message.text)):
                         told.stylize("underline", mark.start, mark.end)
                 console.print(Text.assemble((f"{message.role}: ", "bold cyan"), told))
+                for source in message.citations:
+                    known = ": ".join(filter(None, (source.title, source.url, source.quoted)))
+                    console.print(Text.assemble(("  cites ", "cyan"), safe(known, "dim")))
         for exchange in transcript.exchanges:
             console.print(_exchange(exchange))
         if transcript.unlisted_calls:
@@ -142,8 +145,8 @@ def print_trial(
         usage = transcript.usage
         took = time_span(transcript.duration) if transcript.duration is not None else "unknown time"
         tokens = f"{_known(usage.input_tokens)} tokens in, {_known(usage.output_tokens)} out"
-        # Markup is safe here, as nothing in the line is text of others.
-        console.print(f"[dim]{took}, {_known(transcript.model_calls)} model calls, {tokens}[/]")
+        tier = f", service tier {usage.service_tier}" if usage.service_tier else ""
+        console.print(safe(f"{took}, {_known(transcript.model_calls)} model calls, {tokens}{tier}", "dim"))
         if by := witnesses(transcript):
             console.print(f"[dim]{by}[/]")
     for attempt in trial.attempts:
