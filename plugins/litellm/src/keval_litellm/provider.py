@@ -82,17 +82,14 @@ class LiteLLMProvider:
             raise PreflightError(problems)
 
 
-_GOOGLE = ("VERTEXAI_CREDENTIALS", "GOOGLE_APPLICATION_CREDENTIALS")
 _AWS = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK")
-_NO_KEYS = {*_GOOGLE, "AWS_PROFILE"}
-"""Variables with a file, its content, or a name."""
+_NO_KEYS = {"AWS_PROFILE"}
+"""A variable with a name."""
 
 PROVIDERS: Mapping[str, LiteLLMProvider] = {
     provider.name: provider
     for provider in (
         LiteLLMProvider("ai21", ("AI21_API_KEY",)),
-        LiteLLMProvider("azure_ai", ("AZURE_AI_API_KEY",), key_optional=True),
-        LiteLLMProvider("bedrock", _AWS, key_optional=True),
         LiteLLMProvider("cloudflare", ("CLOUDFLARE_API_KEY",)),
         LiteLLMProvider("cohere", ("COHERE_API_KEY", "CO_API_KEY")),
         LiteLLMProvider("cohere_chat", ("COHERE_API_KEY", "CO_API_KEY")),
@@ -106,8 +103,6 @@ PROVIDERS: Mapping[str, LiteLLMProvider] = {
         LiteLLMProvider("sagemaker", _AWS, key_optional=True),
         LiteLLMProvider("sagemaker_chat", _AWS, key_optional=True),
         LiteLLMProvider("snowflake", key_optional=True),
-        LiteLLMProvider("vertex_ai", _GOOGLE, key_optional=True),
-        LiteLLMProvider("vertex_ai_beta", _GOOGLE, key_optional=True),
         LiteLLMProvider("watsonx", ("WATSONX_APIKEY", "WATSONX_API_KEY", "WX_API_KEY"), key_optional=True),
     )
 }

@@ -26,8 +26,8 @@ class Way:
 
     `opens` is `module:function`. The module is imported when the way is tried; the function is given the provider, and
     returns a `Login`, or `None` where there is nothing to sign in with. It raises PreflightError where there is
-    something that cannot be used. `needs` says to a user what would make the way one. `extra` is that of this package
-    with the libraries that the module imports.
+    something that cannot be used. `needs` says to a user what would make the way one, if anything is to be said.
+    `extra` is that of this package with the libraries that the module imports.
     """
 
     name: str
@@ -124,10 +124,10 @@ class HostedProvider:
                     return login
                 others.append(way.needs)
             except ModuleNotFoundError:
-                others.append(f"{way.needs} with {missing_module(f'keval-providers[{way.extra}]')}")
+                others.append(way.needs and f"{way.needs} with {missing_module(f'keval-providers[{way.extra}]')}")
         if self.key_optional:
             return Login("no key")
-        ways = ", or ".join([*(["export it"] if variables else []), *others, "choose a simulated/ model"])
+        ways = ", or ".join(filter(None, ["export it" if variables else "", *others, "choose a simulated/ model"]))
         if not variables:
             raise PreflightError(f"there is nothing to sign in with; {used} needs it: {ways}")
         wanted = " or ".join(variables)

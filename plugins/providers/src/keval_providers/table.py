@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from keval.plugin import Wire
-from keval_providers.hosted import HostedProvider
+from keval_providers.clouds import BedrockProvider, FoundryProvider, VertexProvider
+from keval_providers.hosted import HostedProvider, Way
 
 _CHAT: Mapping[Wire, str] = {"openai-chat": ""}
 _OPENAI: Mapping[Wire, str] = {"openai-chat": "", "openai-responses": ""}
@@ -39,6 +40,10 @@ def _hosted(
     return type(vendor, (kind,), {"__doc__": kind.__doc__, "__module__": __name__, **named, **rest})
 
 
+def _github(opens: str, extra: str = "") -> Way:
+    return Way("GitHub's identity", opens, "", extra)
+
+
 _server = partial(_hosted, wires=_OPENAI_AND_ANTHROPIC, ending="/v1", key_optional=True)
 
 _PROVIDERS = (
@@ -50,6 +55,7 @@ _PROVIDERS = (
         families=("gpt-",),
         header_variables={"OPENAI_ORG_ID": "openai-organization", "OPENAI_PROJECT_ID": "openai-project"},
         custom_headers="OPENAI_CUSTOM_HEADERS",
+        ways=(_github("keval_providers.github:openai"),),
     ),
     _hosted(
         "anthropic",
@@ -59,6 +65,7 @@ _PROVIDERS = (
         families=("claude",),
         token_variables=("ANTHROPIC_AUTH_TOKEN",),
         custom_headers="ANTHROPIC_CUSTOM_HEADERS",
+        ways=(_github("keval_providers.github:anthropic"),),
     ),
     _hosted(
         "google",
@@ -75,6 +82,51 @@ _PROVIDERS = (
         "AZURE_API_BASE AZURE_OPENAI_ENDPOINT",
         wires={"openai-chat": "/openai/v1", "openai-responses": "/openai/v1"},
         ending="/openai/v1",
+    ),
+    _hosted(
+        "azure_ai",
+        None,
+        "AZURE_AI_API_KEY ANTHROPIC_FOUNDRY_API_KEY",
+        "AZURE_AI_API_BASE ANTHROPIC_FOUNDRY_BASE_URL",
+        wires={"openai-chat": "/openai/v1", "openai-responses": "/openai/v1", "anthropic": "/anthropic"},
+        kind=FoundryProvider,
+    ),
+    _hosted(
+        "bedrock",
+        "https://bedrock-mantle.{region}.api.aws",
+        bases="AWS_BEDROCK_BASE_URL",
+        wires={"openai-chat": "/openai/v1", "openai-responses": "/openai/v1", "anthropic": "/anthropic"},
+        ending="/openai/v1",
+        kind=BedrockProvider,
+        key_variables=(),
+        token_variables=("AWS_BEARER_TOKEN_BEDROCK",),
+        ways=(
+            _github("keval_providers.aws:from_github", "bedrock"),
+            Way(
+                "AWS's credentials",
+                "keval_providers.aws:default_chain",
+                "set up AWS's credentials, as by AWS_PROFILE",
+                "bedrock",
+            ),
+        ),
+    ),
+    _hosted(
+        "vertex_ai",
+        "https://{location}-aiplatform.googleapis.com",
+        bases="VERTEXAI_API_BASE",
+        wires=dict.fromkeys(("gemini", "openai-chat", "openai-responses", "anthropic"), ""),
+        ending="/v1",
+        kind=VertexProvider,
+        key_variables=(),
+        ways=(
+            _github("keval_providers.google:from_github", "vertex"),
+            Way(
+                "Google's application default credentials",
+                "keval_providers.google:application_default",
+                "run `gcloud auth application-default login`",
+                "vertex",
+            ),
+        ),
     ),
     _hosted("baseten", "https://inference.baseten.co/v1"),
     _hosted("cerebras", "https://api.cerebras.ai/v1"),
@@ -141,6 +193,7 @@ ALIASES = {
     "lmstudio": "lm_studio",
     "ollama_chat": "ollama",
     "together": "together_ai",
+    "vertex_ai_beta": "vertex_ai",
     "vllm": "hosted_vllm",
 }
 """Other names that users type, with the provider that each stands for."""

@@ -36,12 +36,14 @@ class RenewedToken:
     """Keeps one token for a run, and renews it before its end.
 
     `source` names what gives it, such as `azure-identity`; `remedy` says what a user does when that fails. `fetch` gets
-    a new one: a library that blocks is called in a thread, as by `partial(asyncio.to_thread, function)`.
+    a new one: a library that blocks is called in a thread, as by `partial(asyncio.to_thread, function)`. `secrets` are
+    what it sends for that, to which it may add; no message has them.
     """
 
     source: str
     remedy: str
     fetch: Callable[[], Awaitable[Token]] = attrs.field(repr=False)
+    secrets: list[str] = attrs.field(factory=list, repr=False)
     _learn: Learn | None = attrs.field(default=None, init=False)
     _token: Token | None = attrs.field(default=None, init=False)
     _due: float = attrs.field(default=0.0, init=False)
@@ -82,7 +84,10 @@ class RenewedToken:
             if self._token is not None and self._is_good():
                 self._due = min(now + _PAUSE, self._token.expires or math.inf)
                 return
-            told = f"no token to sign in with: {self.source}: {quoted(what_failed(error))}; {self.remedy}"
+            told = what_failed(error)
+            for secret in self.secrets:  # before a run begins, nobody else takes them out
+                told = told.replace(secret, "[secret]")
+            told = f"no token to sign in with: {self.source}: {quoted(told)}; {self.remedy}"
             self._failed = now, told
             raise ModelError(told, status=401) from error
         self._token, self._due = token, time.time() + life - min(_MARGIN, life / 5)
@@ -90,4 +95,4 @@ class RenewedToken:
 
     def _tell(self) -> None:
         if self._learn is not None and self._token is not None:
-            self._learn((f"the token of {self.source}", part) for part in self._token.value.split())
+            self._learn((f"the token of {self.source}", part) for part in (*self._token.value.split(), *self.secrets))
