@@ -138,9 +138,9 @@ def test_resampling_gives_another_answer_where_no_seed_reaches_the_model(written
     assert told["discarded"] > 0
 
 
-@pytest.mark.skipif(find_spec("keval_litellm") is None, reason="keval-litellm is not installed")
+@pytest.mark.slow
 @pytest.mark.usefixtures("simulated_here")
-def test_the_judge_that_k_eval_documents_grades_through_litellm(written: Project) -> None:
+def test_the_judge_that_k_eval_documents_grades_on_vertex_ai(written: Project) -> None:
     from tests.plugins.litellm.standins import private_key, service_account, vertex_ai
 
     seen: list[ChatRequest] = []

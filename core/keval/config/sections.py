@@ -363,10 +363,10 @@ def implied_judge(options: Mapping[str, Any]) -> str:
     """
     # A variable that is not set is reported when the judge itself is constructed.
     filled, _ = interpolate(options.get("model"), ())
-    name, slash, _ = str(filled).partition("/")
+    name, slash, rest = str(filled).partition("/")
     provider = name if slash else provider_of(name)
-    # A judge for this provider goes before one for all providers.
-    for wanted in (provider, "*"):
+    # A judge for this provider goes before one for all providers, and one for the only protocol of the model, too.
+    for wanted in (provider, _only_wire(name, rest), "*"):
         for component in registry.components("keval.judges"):
             try:
                 judge = registry.load(component)
@@ -375,3 +375,12 @@ def implied_judge(options: Mapping[str, Any]) -> str:
             if wanted is not None and wanted in getattr(judge, "providers", ()):
                 return component.name
     return provider or name
+
+
+def _only_wire(provider: str, name: str) -> str | None:
+    """Return the protocol of a model that speaks one alone, where its provider says so: Claude, on clouds."""
+    try:
+        (wire,) = registry.load(registry.find("keval.models", provider)).wires_of(name)
+    except (PluginError, AttributeError, ValueError):
+        return None
+    return str(wire)

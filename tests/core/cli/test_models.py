@@ -68,7 +68,7 @@ def test_a_model_that_cannot_be_used_is_told_with_the_reason(
 
 
 @pytest.mark.skipif(find_spec("keval_litellm") is not None, reason="keval-litellm is installed")
-@pytest.mark.parametrize("provider", ["vertex_ai", "bedrock", "cohere", "litellm"])
+@pytest.mark.parametrize("provider", ["sagemaker", "cohere", "litellm"])
 def test_a_provider_that_is_not_installed_is_told_with_what_installs_it(project: Project, provider: str) -> None:
     outcome = project.keval("models", f"{provider}/a/model")
 

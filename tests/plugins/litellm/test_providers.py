@@ -44,7 +44,7 @@ def test_the_providers_have_the_names_and_the_base_urls_that_litellm_knows(monke
             monkeypatch.delenv(variable, raising=False)
     known = {getattr(name, "value", name) for name in litellm.provider_list}
     theirs = {name: get_llm_provider(f"{name}/some-model")[3] for name in BY_URL if name in known}
-    ours = {name: next(iter(provider.urls.values()), None) for name, provider in BY_URL.items()}
+    ours = {name: next(iter(provider().urls.values()), None) for name, provider in BY_URL.items()}
 
     assert {"google"} == BY_URL.keys() - known
     assert {"litellm"} == PROVIDERS.keys() - known
@@ -79,8 +79,8 @@ def test_a_server_that_does_not_come_up_says_why(project: Project) -> None:
     (project.root / "litellm.py").write_text("raise ImportError('this is no LiteLLM')\n", encoding="utf-8")
     project.environ["PYTHONPATH"] = str(project.root)
 
-    outcome = project.keval("models", "vertex_ai/gemini-2.5-flash")
+    outcome = project.keval("models", "litellm/vertex_ai/gemini-2.5-flash")
 
     assert 2 == outcome.code
-    assert "the server of LiteLLM for vertex_ai/ models did not come up as it should; try `python -m" in outcome.stdout
+    assert "the server of LiteLLM for litellm/ models did not come up as it should; try `python -m" in outcome.stdout
     assert "ImportError: this is no LiteLLM" in outcome.stdout

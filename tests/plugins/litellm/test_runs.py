@@ -42,12 +42,12 @@ def on_bedrock(project: Project, model: str, agent: str) -> BusyModel:
 @pytest.mark.parametrize(
     ("run", "model", "agent"),
     [
-        (on_vertex_ai, "vertex_ai/gemini-2.5-flash", "openai"),
-        (on_vertex_ai, "vertex_ai/claude-sonnet-4-5", "anthropic"),
-        (on_bedrock, "bedrock/eu.amazon.nova-lite-v1:0", "openai"),
-        (on_bedrock, "bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0", "anthropic"),
-        (on_bedrock, "bedrock/eu.amazon.nova-pro-v1:0", "gadk"),
-        (on_vertex_ai, "vertex_ai/gemini-2.5-pro", "ms"),
+        (on_vertex_ai, "litellm/vertex_ai/gemini-2.5-flash", "openai"),
+        (on_vertex_ai, "litellm/vertex_ai/claude-sonnet-4-5", "anthropic"),
+        (on_bedrock, "litellm/bedrock/eu.amazon.nova-lite-v1:0", "openai"),
+        (on_bedrock, "litellm/bedrock/anthropic.claude-sonnet-4-5-20250929-v1:0", "anthropic"),
+        (on_bedrock, "litellm/bedrock/eu.amazon.nova-pro-v1:0", "gadk"),
+        (on_vertex_ai, "litellm/vertex_ai/gemini-2.5-pro", "ms"),
         (on_bedrock, "litellm/bedrock/eu.amazon.nova-lite-v1:0", "openai, api: responses"),
     ],
 )

@@ -54,11 +54,15 @@ class VertexProvider(HostedProvider):
         url = _first(self.url_variables) or f"https://{_HOSTS.get(location, f'{location}-aiplatform.googleapis.com')}"
         return dict.fromkeys(self.wires, url.rstrip("/").removesuffix(self.ending))
 
+    @classmethod
+    def wires_of(cls, name: str) -> Mapping[Wire, str]:
+        """Return what its family speaks."""
+        return next(wires for family, wires in _ON_VERTEX.items() if name.startswith(family))
+
     def urls_of(self, name: str, login: Login) -> dict[Wire, str]:
         """Return the base URL of each protocol that a model speaks."""
-        wires = next(wires for family, wires in _ON_VERTEX.items() if name.startswith(family))
         where = f"/v1/projects/{login.place}/locations/{_first(_LOCATION) or 'global'}"
-        return {wire: f"{self.urls[wire]}{where}{path}" for wire, path in wires.items()}
+        return {wire: f"{self.urls[wire]}{where}{path}" for wire, path in self.wires_of(name).items()}
 
     async def login(self, used: str) -> Login:
         """Return the way of signing in, with the project. Raises PreflightError."""
@@ -92,10 +96,14 @@ def _for_vertex(request: ModelRequest) -> ModelRequest:
 class _OneOfTwo(HostedProvider):
     """Claude speaks Anthropic's protocol alone."""
 
+    @classmethod
+    def wires_of(cls, name: str) -> Mapping[Wire, str]:
+        """Return the protocols of Claude, or of another model; a deployment of Foundry's may have any name."""
+        return {"anthropic": cls.wires["anthropic"]} if "claude" in name else cls.wires
+
     def urls_of(self, name: str, login: Login) -> dict[Wire, str]:
         """Return the base URL of each protocol that a model speaks."""
-        urls = {wire: url.replace("{region}", login.place or "") for wire, url in self.urls.items()}
-        return {"anthropic": urls["anthropic"]} if "claude" in name else urls
+        return {wire: self.urls[wire].replace("{region}", login.place or "") for wire in self.wires_of(name)}
 
 
 class BedrockProvider(_OneOfTwo):

@@ -83,8 +83,13 @@ class HostedProvider:
         # Where nothing is cut off or added, the URL stays as the user wrote it.
         return {wire: f"{root}{path}" if path or self.ending else url for wire, path in self.wires.items()}
 
+    @classmethod
+    def wires_of(cls, name: str) -> Mapping[Wire, str]:
+        """Return each protocol that a model speaks, with what follows the base URL; all speak the same, as a rule."""
+        return cls.wires
+
     def urls_of(self, name: str, login: Login) -> dict[Wire, str]:
-        """Return the base URL of each protocol for one model; they are the same for all, as a rule."""
+        """Return the base URL of each protocol that a model speaks."""
         return self.urls
 
     @asynccontextmanager
