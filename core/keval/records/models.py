@@ -203,7 +203,8 @@ class Endpoint:
     `max_reply_bytes`, decoded, is an error of kind `reply_too_large`; keval's clients and its proxy read no further.
     With `attempt_keys` it is keval's proxy: `api_key` is for code in keval's own process, and a program is given the
     key of its attempt by `Model.access`. Where there is a `platform`, it signs requests in, and not `api_key`.
-    `login` says how, without a secret.
+    `login` says how, without a secret. `refused` has the fields that requests of a protocol are sent without, or with
+    another name; senders add what the endpoint turns out to refuse.
     """
 
     model: str
@@ -216,6 +217,7 @@ class Endpoint:
     attempt_keys: bool = False
     platform: Platform | None = attrs.field(default=None, eq=False, repr=False)
     login: str = attrs.field(default="", eq=False)
+    refused: dict[Wire, dict[str, str | None]] = attrs.field(factory=dict, eq=False, repr=False)
 
     @property
     def place(self) -> tuple[str, ...]:

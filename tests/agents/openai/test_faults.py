@@ -8,7 +8,7 @@ import pytest
 from starlette.responses import JSONResponse
 
 from keval import Usage
-from keval.plugin import ModelError, TrialError
+from keval.plugin import TrialError
 from keval_openai import OpenAI
 
 NOTHING = "ended the reply before it said anything"
@@ -101,30 +101,6 @@ def test_a_completion_that_its_provider_broke_off_is_no_answer(
     assert isinstance(played.error, TrialError)
     assert (played.error.stage, played.error.kind, played.error.retryable) == ("model", kind, True)
     assert (str(played.error), played.transcript.tool_calls, len(played.asked)) == (message, (), 1)
-
-
-GOOGLE = [{"error": {"code": 400, "message": 'Invalid JSON payload received. Unknown name "seed": Cannot find field.'}}]
-MISTRAL = {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}
-REMEDY = "; if the endpoint takes no seed, give the agent `seed: false`"
-
-
-@pytest.mark.parametrize(("body", "status"), [(GOOGLE, 400), (MISTRAL, 422)])
-def test_an_endpoint_that_refuses_the_seed_is_told_with_the_remedy(play: Any, body: Any, status: int) -> None:
-    played = play(OpenAI, JSONResponse(body, status))
-
-    assert isinstance(played.error, ModelError)
-    assert (played.error.kind, played.error.retryable) == (f"http_{status}", False)
-    assert str(played.error).endswith(REMEDY)
-
-
-@pytest.mark.parametrize(
-    ("message", "status", "options"),
-    [("seedy", 400, {}), ("seed", 503, {}), ("seed", 400, {"seed": False}), ("seed", 400, {"api": "responses"})],
-)
-def test_another_refusal_is_told_as_it_came(play: Any, message: str, status: int, options: Any) -> None:
-    played = play(OpenAI, JSONResponse({"error": {"message": message}}, status), **options)
-
-    assert str(played.error) == f"Error code: {status} - {message}"
 
 
 def test_max_turns_bounds_the_model_calls_of_a_message(play: Any, completion: Any) -> None:

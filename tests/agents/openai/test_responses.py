@@ -12,7 +12,7 @@ from keval.plugin import Context, ModelError, TrialError
 from keval_clients import openai_client
 from keval_mcp.loop import Result, Tool
 from keval_openai import OpenAI
-from keval_openai.responses import Reasoning, ResponsesChat
+from keval_openai.responses import ResponsesChat
 
 INCLUDE = ["reasoning.encrypted_content"]
 TWO_TURNS = Sample("s1", "Fly!", turns=("Never mind.",))
@@ -106,7 +106,7 @@ def test_tools_are_offered_loosely_and_results_told_in_order(
         async with scripted(calls, response("Done.")) as endpoint:
             client = openai_client(endpoint.base, endpoint.model.endpoint)
             options = {"model": "m"}
-            chat = ResponsesChat.start(client, Context(), [add], options, reasoning=Reasoning())
+            chat = ResponsesChat.start(client, Context(), [add], options)
             chat.say("Add up.")
             reply = await chat.ask()
             chat.tell([Result("c1", ("1",), False), Result("c2", ("what?",), True)])

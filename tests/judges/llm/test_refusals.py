@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from starlette.responses import JSONResponse
 
 from keval import Score
 from keval.plugin import JudgeContext, ModelError
@@ -17,7 +15,6 @@ from tests.judges.llm.conftest import GOOD, GRADED, RUBRICS, TRIAL, Grade, Stage
 
 TEMPERATURE = "`temperature` is deprecated for this model."
 FORMAT = "output_config.format: Extra inputs are not permitted"
-SEED = 'Invalid JSON payload received. Unknown name "seed": Cannot find field.'
 
 
 def refusing(status: int = 400, **fields: str) -> Respond:
@@ -39,9 +36,6 @@ def without(*refused: str) -> dict[str, Score]:
 
 CASES = [
     ("openai", refusing(temperature=TEMPERATURE), ["temperature"]),
-    ("openai", refusing(seed=SEED), ["seed"]),
-    ("openai", refusing(422, seed="{'type': 'extra_forbidden', 'loc': ['body', 'seed']}"), ["seed"]),
-    ("openai", refusing(seed=SEED, temperature=TEMPERATURE), ["temperature", "seed"]),
     ("openai", refusing(temperature="No temperature here; but a seed is fine."), ["temperature"]),
     ("anthropic", refusing(temperature=TEMPERATURE), ["temperature"]),
     ("anthropic", refusing(output_config=FORMAT), ["output_config"]),
@@ -66,23 +60,6 @@ def test_a_refused_option_is_left_out_from_then_on_and_the_scores_say_so(
     assert 2 + len(refused) == len(requests)
     assert set() == {*refused} & requests[-1].raw.keys()
     assert [(1, ())] * 2 == [(judgement.model_calls, judgement.rejected) for judgement in judgements]
-
-
-@pytest.mark.parametrize(
-    ("status", "body"),
-    [
-        (400, [{"error": {"code": 400, "message": SEED, "status": "INVALID_ARGUMENT"}}]),
-        (422, {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "input": 1}]}),
-        (422, {"object": "error", "message": {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"]}]}}),
-    ],
-    ids=["Google", "FastAPI", "Mistral"],
-)
-def test_a_seed_can_be_refused_in_the_forms_of_other_endpoints(grade_raw: Grade, status: int, body: object) -> None:
-    answer = {"choices": [{"message": {"content": json.dumps(GOOD)}}]}
-
-    outcome = grade_raw("openai", JSONResponse(body, status), answer)
-
-    assert without("seed") == outcome.graded
 
 
 def test_a_model_that_refuses_the_schema_is_made_to_call_the_tool(grade: Grade) -> None:
@@ -116,13 +93,13 @@ def test_a_score_says_what_was_refused_when_its_own_reply_was_asked_for(grade: G
 
     def respond(request: ChatRequest) -> ChatReply:
         again = "could not be used" in request.messages[-1].text
-        if again and "seed" in request.raw:
-            raise ModelFault(400, SEED)
+        if again and "temperature" in request.raw:
+            raise ModelFault(400, TEMPERATURE)
         return said(request, GOOD if again else broken_tone)
 
     outcome = grade(respond)
 
-    assert {"accuracy": GRADED["accuracy"], "acme/tone": without("seed")["acme/tone"]} == outcome.graded
+    assert {"accuracy": GRADED["accuracy"], "acme/tone": without("temperature")["acme/tone"]} == outcome.graded
     assert 2 == outcome.judgement.model_calls
 
 

@@ -55,10 +55,26 @@ def test_a_refusal_says_until_when_to_wait(vendor: Vendor) -> None:
     assert caught.value.retry_after == pytest.approx(3600, abs=60)
 
 
-@pytest.mark.parametrize("body", [[{"error": {"message": "not today"}}], {"detail": [{"msg": "not today"}]}])
-def test_a_refusal_of_any_shape_is_told(vendor: Vendor, body: object) -> None:
-    with pytest.raises(ModelError, match=r"^Error code: 400 - .*not today"):
-        vendor.answered(http(body, "400 Bad Request"))
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"error": {"message": "not today", "code": "closed"}}, "not today (closed)"),
+        ([{"error": {"message": "not today"}}], "not today"),
+        ({"error": "not today"}, "not today"),
+        ({"message": "not today"}, "not today"),
+        ({"detail": "not today"}, "not today"),
+        ({"detail": [{"loc": ["body", "day", 0], "msg": "not today"}]}, "body.day.0: not today"),
+        ({"message": {"detail": [{"loc": ["day"], "msg": "no"}, {"loc": ["hour"], "msg": "no"}]}}, "day: no; hour: no"),
+        (b"<html><head><style>h1 {}</style></head>\n<h1>Not\ntoday</h1></html>", "Not today"),
+        (b"", "without a text"),
+    ],
+    ids=str,
+)
+def test_a_refusal_of_any_shape_is_told_with_the_request(vendor: Vendor, body: object, words: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        vendor.answered(http(body, "400 Bad Request", "x-ms-request-id: r7"))
+
+    assert f"the model's endpoint answered with status 400: {words} (request r7)" == str(caught.value)
 
 
 def test_of_a_long_refusal_only_the_beginning_is_kept(vendor: Vendor) -> None:

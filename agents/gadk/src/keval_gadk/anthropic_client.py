@@ -12,8 +12,8 @@ from google.adk.models.anthropic_llm import AnthropicLlm
 from google.adk.models.llm_response import LlmResponse
 
 from keval.plugin import Endpoint, ModelError, report_request
-from keval_clients import Network
-from keval_gadk.failure import failed_midway, refused, unreachable
+from keval_clients import Network, refused
+from keval_gadk.failure import failed_midway, unreachable
 from keval_gadk.toolset import ResultForm
 
 
@@ -45,7 +45,7 @@ class AnthropicClient:
         if isinstance(error, APIStatusError) and error.response.is_success:
             return failed_midway(error.type, error.api_message)
         if isinstance(error, APIStatusError):
-            return refused(error.status_code, error.message, error.response.headers)
+            return refused(error.status_code, error.response.headers, error.response.content)
         return unreachable(error)
 
     async def aclose(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from google.adk.models.llm_response import LlmResponse
 from google.genai.types import BlockedReason, FinishReason as GeminiFinishReason
 
-from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, SILENCE, FinishReason, ModelError, TrialError, retry_after_seconds
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, SILENCE, FinishReason, ModelError, TrialError
 
 _QUOTED = 1000
 _FILTERED = {
@@ -32,15 +32,6 @@ _STATUSES: Mapping[object, int] = {
 """The HTTP status that a word of Anthropic's or OpenAI's for a failure stands for."""
 # ADK's own words, by which alone such a reply is known.
 _NO_CHOICES = "OpenAI response contained no choices."
-
-
-def refused(status: int, reason: str, headers: Mapping[str, str]) -> ModelError:
-    """Return the error for an answer with an HTTP `status` of failure."""
-    return ModelError(
-        f"the model's endpoint answered {status}: {reason}",
-        status=status,
-        retry_after=retry_after_seconds(headers.get("retry-after")),
-    )
 
 
 def failed_midway(code: object, said: object) -> ModelError:

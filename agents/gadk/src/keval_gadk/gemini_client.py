@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import httpx
@@ -12,8 +13,8 @@ from google.genai.errors import APIError
 from google.genai.types import HttpOptions
 
 from keval.plugin import Endpoint, ModelError, report_request
-from keval_clients import Network
-from keval_gadk.failure import refused, unreachable
+from keval_clients import Network, refused
+from keval_gadk.failure import unreachable
 from keval_gadk.toolset import ResultForm
 
 
@@ -54,7 +55,7 @@ class GeminiClient:
         if isinstance(error, APIError):
             response = error.response
             headers = response.headers if isinstance(response, httpx.Response) else {}
-            return refused(error.code, error.message or str(error), headers)
+            return refused(error.code, headers, json.dumps(error.details).encode())
         return unreachable(error)
 
     async def aclose(self) -> None:

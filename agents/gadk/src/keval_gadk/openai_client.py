@@ -11,8 +11,8 @@ from google.adk.models import BaseLlm
 from google.adk.models.llm_response import LlmResponse
 
 from keval.plugin import Endpoint, TrialError, Wire, report_request
-from keval_clients import Network
-from keval_gadk.failure import bad_reply, failed_midway, refused, unreachable
+from keval_clients import Network, refused
+from keval_gadk.failure import bad_reply, failed_midway, unreachable
 from keval_gadk.toolset import ResultForm
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class OpenAIClient:
     def failure(self, error: Exception) -> TrialError:
         match error:
             case openai.APIStatusError():
-                return refused(error.status_code, error.message, error.response.headers)
+                return refused(error.status_code, error.response.headers, error.response.content)
             case openai.APIConnectionError():
                 return unreachable(error)
             case openai.APIResponseValidationError():

@@ -9,7 +9,8 @@ from typing import Any
 from agent_framework import ChatResponse, ChatResponseUpdate
 from openai import APIConnectionError, APIError, APIResponseValidationError, APIStatusError
 
-from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, FinishReason, ModelError, TrialError, is_blank, retry_after_seconds
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, FinishReason, ModelError, TrialError, is_blank
+from keval_clients import refused
 
 _FINISH_REASONS: Mapping[str | None, FinishReason] = {"length": MAX_OUTPUT_TOKENS, "content_filter": REFUSAL}
 """The values of the framework's `finish_reason` with which a reply may be cut off."""
@@ -37,8 +38,7 @@ def model_fault(error: Exception) -> TrialError:
     """Translate what a model call raised: as a rule the framework's own error, whose cause is the OpenAI SDK's."""
     match error.__cause__:
         case APIStatusError() as cause:
-            wait = retry_after_seconds(cause.response.headers.get("retry-after"))
-            return ModelError(str(cause), status=cause.status_code, retry_after=wait)
+            return refused(cause.status_code, cause.response.headers, cause.response.content)
         case APIConnectionError() as cause:
             # The SDK only says "Connection error."; what failed underneath is in its cause.
             return ModelError(f"{cause} {cause.__cause__ or ''}".strip())

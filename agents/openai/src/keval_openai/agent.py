@@ -17,7 +17,7 @@ from keval.plugin import Context, Model, Wire, run_conversation
 from keval_mcp import Chat, Tool, ToolLoop, open_conversation
 from keval_openai.completions import CompletionsChat
 from keval_openai.formats import Input, media_types
-from keval_openai.responses import Reasoning, ResponsesChat
+from keval_openai.responses import ResponsesChat
 
 if TYPE_CHECKING:
     from keval_clients import Client
@@ -43,7 +43,6 @@ class OpenAI:
     seed: bool = True
     inputs: tuple[Input, ...] = attrs.field(default=("image", "pdf"))
     _client: Client | None = attrs.field(default=None, init=False, repr=False, eq=False)
-    _reasoning: Reasoning = attrs.field(factory=Reasoning, init=False, repr=False, eq=False)
 
     @inputs.validator
     def _check_inputs(self, attribute: object, value: tuple[Input, ...]) -> None:
@@ -86,7 +85,7 @@ class OpenAI:
         if self.api == "chat":
             fixed = {"seed": context.seed} if self.seed else {}
             return CompletionsChat.start(client, context, tools, self._options(**fixed), media=media)
-        return ResponsesChat.start(client, context, tools, self._options(), reasoning=self._reasoning, media=media)
+        return ResponsesChat.start(client, context, tools, self._options(), media=media)
 
     def _options(self, **fixed: Any) -> dict[str, Any]:
         options = {"model": self._ready().model, **fixed}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from keval import Message
-from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, ModelError, is_blank, usage_in
+from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, is_blank, usage_in
 from keval_clients import no_reply
 from keval_mcp import Call, Media, Reply, Result, Tool
 from keval_openai.formats import citations, file_name, parameters, read_call, read_failure, result_parts, text_in
@@ -88,17 +87,7 @@ class CompletionsChat:
             self._messages.append({"role": "user", "content": shown})
 
     async def _post(self) -> dict[str, Any]:
-        body = {**self._options, "messages": self._messages}
-        try:
-            return await self._sent(body)
-        except ModelError as refused:
-            if "seed" not in body or refused.status not in {400, 422} or not re.search(r"\bseed\b", str(refused)):
-                raise
-            remedy = "if the endpoint takes no seed, give the agent `seed: false`"
-            raise ModelError(f"{refused}; {remedy}", status=refused.status) from refused
-
-    async def _sent(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        context = self._context
+        body, context = {**self._options, "messages": self._messages}, self._context
         asked = (context.model_headers, context.builder.requested)
         if not context.streams:
             return await self._client.post("/chat/completions", body, *asked)

@@ -10,7 +10,7 @@ import attrs
 
 from keval import Message
 from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, is_blank, usage_in
-from keval_clients import RefusedError, no_reply, readable
+from keval_clients import no_reply, readable
 from keval_mcp import Call, Media, Reply, Result, Tool, text_of
 from keval_openai.formats import citations, file_name, parameters, read_call, read_failure, result_parts
 from keval_openai.streamed import whole_response
@@ -24,22 +24,11 @@ _FINISH_REASONS: Mapping[str | None, FinishReason] = {"max_output_tokens": MAX_O
 _UNEXPLAINED = FinishReason("cut_off", "the endpoint", "it gives no known reason, so look into what it logs")
 
 
-@attrs.define
-class Reasoning:
-    """What is known of a model: whether it gives its reasoning `encrypted`, in a form that can be passed back.
-
-    A model that does not reason refuses to be asked.
-    """
-
-    encrypted: bool = True
-
-
 @attrs.frozen(eq=False)
 class ResponsesChat:
     """A `keval_mcp.loop.Chat`: the items so far, and what else is in every request."""
 
     _client: Client
-    _reasoning: Reasoning
     _context: Context
     _options: dict[str, Any]
     _items: list[dict[str, Any]]
@@ -53,14 +42,14 @@ class ResponsesChat:
         tools: Sequence[Tool],
         options: Mapping[str, Any],
         *,
-        reasoning: Reasoning,
         media: frozenset[str] = frozenset(),
     ) -> ResponsesChat:
-        fixed = {**options, "store": False}
+        # What a model thought is passed back; one that does not reason refuses that, and is asked without.
+        fixed = {**options, "store": False, "include": ["reasoning.encrypted_content"]}
         if context.instructions:
             fixed["instructions"] = context.instructions
         items = [{"role": message.role, "content": message.text} for message in context.history]
-        chat = cls(client, reasoning, context, fixed, items, media)
+        chat = cls(client, context, fixed, items, media)
         chat.offer(tools)
         return chat
 
@@ -91,19 +80,7 @@ class ResponsesChat:
         )
 
     async def _post(self) -> dict[str, Any]:
-        body = {**self._options, "input": self._items}
-        if self._reasoning.encrypted:
-            try:
-                return await self._sent({**body, "include": ["reasoning.encrypted_content"]})
-            except RefusedError as refused:
-                if refused.field != "include":
-                    raise
-                # Known to all trials of the agent from now on, as each would pay for a refused request.
-                self._reasoning.encrypted = False
-        return await self._sent(body)
-
-    async def _sent(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        context = self._context
+        body, context = {**self._options, "input": self._items}, self._context
         asked = (context.model_headers, context.builder.requested)
         if not context.streams:
             return await self._client.post("/responses", body, *asked)

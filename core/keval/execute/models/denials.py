@@ -16,11 +16,12 @@ from typing import Any
 import attrs
 import orjson
 
-_LONGEST = 300
+_LONGEST = 500
 _SEARCHED = 20_000
 """Characters of an error in which marks are searched."""
 _TEXTS = ("message", "error", "msg", "detail", "error_description", "error_message", "status_msg", "title", "raw")
 _CODES = ("code", "type", "status", "reason", "quotaId", "status_code")
+_TAG = re.compile(r"<(?:script|style)\b[^>]*>[^<]*|<[^<>]*>", re.IGNORECASE)
 _WITHIN = ("metadata", "details", "errors", "violations", "base_resp", "response")
 
 
@@ -48,10 +49,11 @@ def read_refusal(status: int, body: bytes) -> Refused:
         found = [*_strings(orjson.loads(body))]
     except ValueError:
         found = []
-    texts = [text for is_code, text in found if not is_code] or [body[:_SEARCHED].decode("utf-8", "replace")]
+    said = _TAG.sub(" ", body[:_SEARCHED].decode("utf-8", "replace"))  # a proxy's web page, where it is no JSON
+    texts = [*dict.fromkeys(text for is_code, text in found if not is_code)] or [said]
     # A number repeats the status, and `error` is the type of each error of Anthropic's API.
     codes = [text for is_code, text in found if is_code and not text.isdecimal() and text != "error"]
-    text = " ".join(texts[0].split())[:_LONGEST] or "without a text"
+    text = " ".join("; ".join(texts).split())[:_LONGEST] or "without a text"
     text += "".join(f" ({code})" for code in codes[:1] if code not in text)
     said = " ".join((*codes, *texts))[:_SEARCHED]
     table = _table()
@@ -98,9 +100,11 @@ def _strings(value: Any) -> Iterator[tuple[bool, str]]:
         for each in value:
             yield from _strings(each)
     elif isinstance(value, dict):
+        place = value.get("loc")  # of what is wrong, by FastAPI
+        where = f"{'.'.join(map(str, place))}: " if isinstance(place, list) else ""
         for name in (*_TEXTS, *_CODES):
             if isinstance(found := value.get(name), str | int) and found:
-                yield name in _CODES, str(found)
+                yield name in _CODES, f"{where if name == 'msg' else ''}{found}"
         for name in (*_TEXTS, *_WITHIN):
             if isinstance(found := value.get(name), dict | list):
                 yield from _strings(found)

@@ -95,7 +95,7 @@ class Completions(Api):
         data, refused = await self.post(
             "/chat/completions",
             body,
-            instead={"temperature": {}, "seed": {}},
+            instead={"temperature": {}},
             headers=context.model_headers,
         )
         return attrs.evolve(_reply(data), refused=refused)

@@ -16,7 +16,7 @@ __getattr__, __dir__, __all__ = lazily(
         "keval_clients.network": "Network check_headers check_key check_variables key_problems variable_problems",
         "keval_clients.openai": "openai_client",
         "keval_clients.replies": (
-            "RefusedError broken_off completions_usage messages_usage no_reply quoted read_json readable request_of"
+            "broken_off completions_usage messages_usage no_reply quoted read_json readable refused request_of"
         ),
     },
 )

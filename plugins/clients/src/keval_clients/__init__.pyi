@@ -20,7 +20,6 @@ from keval_clients.network import (
 )
 from keval_clients.openai import openai_client as openai_client
 from keval_clients.replies import (
-    RefusedError as RefusedError,
     broken_off as broken_off,
     completions_usage as completions_usage,
     messages_usage as messages_usage,
@@ -28,5 +27,6 @@ from keval_clients.replies import (
     quoted as quoted,
     read_json as read_json,
     readable as readable,
+    refused as refused,
     request_of as request_of,
 )

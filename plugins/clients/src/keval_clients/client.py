@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from typing import Any
 
 import attrs
 import httpx2
-import orjson
 
 from keval.errors import ModelError, TrialError
-from keval.records.models import retry_after_seconds
-from keval_clients.replies import REQUEST, RefusedError, no_reply, quoted, read_json, request_of, what_failed
+from keval_clients.replies import (
+    REQUEST,
+    no_reply,
+    quoted,
+    read_json,
+    refused,
+    request_id,
+    request_of,
+    strictly,
+    what_failed,
+    write_json,
+)
 
 _EVENTS = "text/event-stream"
-
-_strictly = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 @attrs.frozen(eq=False)
@@ -48,8 +54,7 @@ class Client:
         `requested` is told the body as it is sent.
 
         Raises:
-            RefusedError: the endpoint refused.
-            ModelError: it failed or could not be reached.
+            ModelError: the endpoint refused, failed or could not be reached.
             TrialError: kind `bad_reply`, it did not answer with a JSON object; `reply_too_large`.
         """
         response = await self._ask(path, body, headers, requested)
@@ -111,7 +116,7 @@ class Client:
         requested: Callable[[bytes], object],
     ) -> httpx2.Response:
         """Send a request and return a response that is no refusal, and may still have to be read."""
-        content = _written(body)
+        content = write_json(body)
         requested(content)
         try:
             response: httpx2.Response = await self._sdk.post(
@@ -125,23 +130,13 @@ class Client:
         except TrialError:
             raise
         except Exception as error:  # the seam to the middleware
-            if (refused := getattr(error, "response", None)) is not None:
-                raise _refused(refused) from error
+            if (answer := getattr(error, "response", None)) is not None:
+                raise refused(answer.status_code, answer.headers, answer.content) from error
             cause = error.__cause__ or error  # Anthropic's SDK makes an error of its own of any other
             if isinstance(cause, TrialError):
                 raise cause from None
             raise ModelError(quoted(what_failed(cause)), status=502) from error  # type: ignore[arg-type]
         return response
-
-
-def _written(body: Mapping[str, Any]) -> bytes:
-    """Write a request's body. Raises ValueError: it has a number that JSON has not."""
-    try:
-        content = orjson.dumps(body)
-    except TypeError:  # a number of more than 64 bits, for example
-        content = b"null"
-    # orjson writes NaN as null, and takes a tenth of the time.
-    return _strictly(body).encode() if b"null" in content else content
 
 
 async def _arrived(response: httpx2.Response) -> bytes:
@@ -153,22 +148,6 @@ async def _arrived(response: httpx2.Response) -> bytes:
         raise _broken_off(error) from error
     finally:
         await response.aclose()
-
-
-def _refused(response: httpx2.Response) -> RefusedError:
-    """Read a refusal, of which the vendors' APIs give `{"error": {"message": …}}`, and others anything."""
-    said, field = response.content.decode("utf-8", "replace").strip(), None
-    try:
-        match read_json(response.content):
-            case {"error": {"message": str(message), **others}}:
-                said, field = message, others.get("param")
-    except ValueError:
-        pass  # then it is told as it is
-    told = f"Error code: {response.status_code}" + (f" - {said}" if said else "")
-    request = response.headers.get("x-request-id") or response.headers.get("request-id")
-    known = f" (request {request})" if request else ""
-    wait = retry_after_seconds(response.headers.get("retry-after"))
-    return RefusedError(quoted(told) + known, response.status_code, wait, field if isinstance(field, str) else None)
 
 
 def _broken_off(error: Exception) -> ModelError:
@@ -187,7 +166,7 @@ def _naming(response: httpx2.Response) -> Iterator[None]:
 
 
 def _noted(reply: dict[str, Any], response: httpx2.Response) -> dict[str, Any]:
-    if request := response.headers.get("x-request-id") or response.headers.get("request-id"):
+    if request := request_id(response.headers):
         reply[REQUEST] = request
     return reply
 
@@ -205,9 +184,9 @@ def _read(content: bytes, response: httpx2.Response) -> dict[str, Any]:
 def _checked(event: object) -> dict[str, Any]:
     """Return an event that the SDK read, as `read_json` would have read it."""
     try:
-        content = _strictly(event).encode()
+        content = strictly(event).encode()
     except UnicodeEncodeError:  # a lone surrogate
-        content = _strictly(event).encode("utf-8", "replace")
+        content = strictly(event).encode("utf-8", "replace")
         event = read_json(content)
     except (ValueError, RecursionError) as error:
         raise no_reply(event) from error

@@ -8,23 +8,33 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, NoReturn
 
+import orjson
+
 from keval import KevalError
 from keval.errors import ModelError, TrialError
 from keval.execute.models.reply_usage import read_usage
+from keval.records.models import retry_after_seconds
 
 _QUOTED = 1000
+_REQUEST_IDS = ("x-request-id", "request-id", "x-ms-request-id", "apim-request-id", "x-amzn-requestid", "cf-ray")
 
 
-class RefusedError(ModelError):
-    """The endpoint answered with an HTTP status of an error; `field` is what it says it is about, of the request."""
+def refused(status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
+    """Return the error for an answer with an HTTP status of failure: the vendor's words, and the request's id."""
+    from keval.execute.models.denials import read_refusal  # where nothing is refused, it is not imported
 
-    def __init__(self, message: str, status: int, retry_after: float | None, field: str | None) -> None:
-        super().__init__(message, status=status, retry_after=retry_after)
-        self.field = field
+    told = f"the model's endpoint answered with status {status}: {read_refusal(status, body).text}"
+    told += request_of({REQUEST: request_id(headers)})
+    return ModelError(told, status=status, retry_after=retry_after_seconds(headers.get("retry-after")))
 
 
 REQUEST = "_request_id"
 """Where the client notes in a reply the id of its request, as the SDKs do; vendors' support wants it."""
+
+
+def request_id(headers: Mapping[str, str]) -> str | None:
+    """Return the id that a vendor gave a request, by the headers of the answer."""
+    return next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
 
 
 def request_of(reply: object) -> str:
@@ -81,6 +91,19 @@ def read_json(text: str | bytes) -> Any:
         return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
+
+
+def write_json(value: object) -> bytes:
+    """Write JSON. Raises ValueError: it has a number that JSON has not."""
+    try:
+        content = orjson.dumps(value)
+    except TypeError:  # a number of more than 64 bits, for example
+        content = b"null"
+    # orjson writes NaN as null, and takes a tenth of the time.
+    return strictly(value).encode() if b"null" in content else content
+
+
+strictly = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 def _refuse(constant: str) -> NoReturn:

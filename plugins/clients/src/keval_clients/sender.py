@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
 
 import attrs
 from yarl import URL
 
-from keval.errors import ModelError
+from keval.errors import ModelError, PluginWarning
 from keval.records.models import Endpoint, ModelRequest, ModelResponse, request_headers, response_headers
 from keval_clients.http import HttpClient
 from keval_clients.network import key_header
+
+_REFUSALS = (400, 422)
+"""HTTP statuses of a request that is wrong in itself; Mistral and servers made with FastAPI answer 422."""
 
 
 def model_client(urls: Iterable[str]) -> HttpClient:
@@ -57,13 +61,42 @@ class Sender:
     ) -> ModelResponse:
         """Send a request and read the whole reply; a stream of events, or all if it `streams`, passes as it arrives.
 
-        What passes so is closed with `opened`.
+        What passes so is closed with `opened`. Where the endpoint refuses a field without which the request asks for
+        the same, it is sent once more without, and so are all later ones to this endpoint.
 
         Raises:
             ModelError: the endpoint cannot be reached, or broke off. A stream raises that when it is read. Nothing can
                 sign the request in.
             TrialError: kind `reply_too_large`, or `redirected`.
         """
+        known = self._endpoint.refused.setdefault(request.wire, {})
+        refused: dict[str, str | None] = {}
+        while True:
+            sent = request
+            if known or refused:
+                from keval_clients.fields import without  # most endpoints refuse none
+
+                sent = without(request, {**known, **refused})
+            response = await self._sent(sent, opened, streams=streams)
+            if response.status in _REFUSALS:
+                from keval_clients.fields import newly_refused
+
+                found = newly_refused(sent, response.status, await response.read())
+                # A field and its other name may both be refused.
+                more = {name: other for name, other in found.items() if name not in {*refused, *refused.values()}}
+                refused |= more
+                if more:
+                    continue
+            elif response.status < 300 and refused.keys() - known.keys():
+                # Only now, as an error may name a field by chance.
+                from keval_clients.fields import consequences
+
+                known.update(refused)
+                for told in consequences(refused):
+                    warnings.warn(f"{self._base}, asked for {request.model!r}, {told}", PluginWarning, stacklevel=2)
+            return response
+
+    async def _sent(self, request: ModelRequest, opened: AsyncExitStack | None, *, streams: bool) -> ModelResponse:
         endpoint, platform = self._endpoint, self._endpoint.platform
         if platform is not None:
             request = platform.adapt(request)

@@ -88,6 +88,7 @@ class ProxyApp:
 
     ways: Mapping[str, Way]
     client: HttpClient
+    _senders: dict[tuple[int, Wire], Sender] = attrs.field(factory=dict, init=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request. A client that hangs up ends the request to the endpoint."""
@@ -153,8 +154,7 @@ class ProxyApp:
     async def _answer(self, route: ProxyRoute, asked: ModelRequest, send: Send) -> None:
         async with AsyncExitStack() as opened:
             try:
-                there = route.endpoint
-                sender = Sender.to(there.urls[asked.wire], there, self.client)
+                sender = self._sender(route.endpoint, asked.wire)
                 response = await route.exchange(asked, partial(sender.send, opened=opened, streams=True))
                 start = _start(response)
             except Exception as error:  # noqa: BLE001 - the seam to whatever stands behind the proxy
@@ -189,6 +189,12 @@ class ProxyApp:
                 if meter is not None:
                     meter(asked, *read_reply(asked.wire, b"".join(read), whole=whole))
         await send({"type": "http.response.body"})
+
+    def _sender(self, there: Endpoint, wire: Wire) -> Sender:
+        key = id(there), wire  # of a route, which lives as long as this
+        if key not in self._senders:
+            self._senders[key] = Sender.to(there.urls[wire], there, self.client)
+        return self._senders[key]
 
 
 def models_beside(route: ProxyRoute, routes: Iterable[ProxyRoute]) -> Mapping[str, ProxyRoute]:
