@@ -15,8 +15,6 @@ from keval_clients.network import (
     check_headers as check_headers,
     check_key as check_key,
     check_variables as check_variables,
-    key_problems as key_problems,
-    variable_problems as variable_problems,
 )
 from keval_clients.openai import openai_client as openai_client
 from keval_clients.replies import (

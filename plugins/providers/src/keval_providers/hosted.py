@@ -12,8 +12,7 @@ import attrs
 
 from keval.plugin import Endpoint, PreflightError, Wire
 from keval.seams.installation import missing_module
-from keval_clients import variable_problems
-from keval_clients.network import custom_headers
+from keval_clients.network import custom_headers, variable_problems
 from keval_providers.command import command_token
 from keval_providers.keys import Key, find_key
 from keval_providers.platform import Login, SignIn
