@@ -11,12 +11,15 @@ from functools import partial
 from typing import Any
 
 from keval.plugin import Wire
+from keval_providers.azure import AzureProvider
 from keval_providers.clouds import BedrockProvider, FoundryProvider, VertexProvider
 from keval_providers.hosted import HostedProvider, Way
 
 _CHAT: Mapping[Wire, str] = {"openai-chat": ""}
 _OPENAI: Mapping[Wire, str] = {"openai-chat": "", "openai-responses": ""}
 _OPENAI_AND_ANTHROPIC: Mapping[Wire, str] = {"openai-chat": "/v1", "openai-responses": "/v1", "anthropic": ""}
+
+_ENTRA = Way("azure-identity", "keval_providers.entra:sign_in", "sign in, as by `az login`", "azure")
 
 
 def _hosted(
@@ -81,7 +84,11 @@ _PROVIDERS = (
         "AZURE_API_KEY AZURE_OPENAI_API_KEY",
         "AZURE_API_BASE AZURE_OPENAI_ENDPOINT",
         wires={"openai-chat": "/openai/v1", "openai-responses": "/openai/v1"},
+        kind=AzureProvider,
         ending="/openai/v1",
+        key_header="api-key",
+        token_variables=("AZURE_AD_TOKEN", "AZURE_OPENAI_AD_TOKEN"),
+        ways=(_ENTRA,),
     ),
     _hosted(
         "azure_ai",

@@ -1,0 +1,55 @@
+"""Signing in to Azure as `azure-identity` finds a way: the environment, a managed identity, `az login` and others."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from functools import partial
+
+import attrs
+from azure.core.exceptions import ClientAuthenticationError
+from azure.identity import DefaultAzureCredential
+
+from keval.errors import ModelError
+from keval_providers.hosted import HostedProvider
+from keval_providers.platform import Login, SignIn
+from keval_providers.tokens import RenewedToken, Token
+
+_SCOPE = "https://cognitiveservices.azure.com/.default"
+"""What Azure's models want a token for."""
+# What it logs is in the error, too. Without a handler, Python would print it.
+logging.getLogger("azure").addHandler(logging.NullHandler())
+
+
+@attrs.define
+class _Chain:
+    """The chain of ways that Microsoft documents as DefaultAzureCredential, and which of them gave the last token."""
+
+    scope: str
+    found: str = ""
+
+    def token(self) -> Token:
+        """Get a token, which may ask a server or a program. Raises ModelError: no way leads to one."""
+        # Who names another authority trusts it; the public one does not know it.
+        own = bool(os.environ.get("AZURE_AUTHORITY_HOST"))
+        # Closed each time, as connections do not outlast a token.
+        with DefaultAzureCredential(disable_instance_discovery=own) as credential:
+            try:
+                token = credential.get_token(self.scope)
+            except ClientAuthenticationError as error:
+                # A line for each way that was tried, of which the first sentence tells what is missing.
+                tried = [line.strip().partition(". ")[0] for line in error.message.splitlines() if line[:1] == "\t"]
+                raise ModelError("; ".join(tried) or error.message) from error
+            self.found = type(getattr(credential, "_successful_credential", credential)).__name__
+        return Token(token.token, token.expires_on)
+
+
+async def sign_in(provider: HostedProvider, scope: str = _SCOPE) -> Login:
+    """Return what signs in with a token of Microsoft Entra ID. Raises PreflightError: there is no way to one."""
+    chain = _Chain(os.environ.get("AZURE_SCOPE") or scope)
+    remedy = f"sign in, as with `az login`, or export {provider.key_variables[0]}"
+    token = RenewedToken("azure-identity", remedy, partial(asyncio.to_thread, chain.token))
+    login = Login("azure-identity", platform=SignIn(token=token))
+    await login.prepare()
+    return attrs.evolve(login, how=f"azure-identity: {chain.found}")
