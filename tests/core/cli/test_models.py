@@ -30,6 +30,7 @@ def test_every_provider_that_can_be_made_is_listed_with_its_package_and_no_key(p
         "key_variables": ["GROQ_API_KEY"],
         "key_set": "GROQ_API_KEY",
         "key_optional": False,
+        "ways": [],
         "prices": True,
     } == found["groq"]
     assert (None, ["OPENROUTER_API_KEY"]) == (found["openrouter"]["key_set"], found["openrouter"]["key_variables"])
@@ -82,7 +83,7 @@ def test_a_model_that_can_be_used_is_told_with_where_and_what_it_costs(project: 
     assert 0 == outcome.code
     provider, access, wires, price = outcome.stdout.splitlines()
     assert f"ok     provider  openai comes with {PROVIDERS}" == provider
-    assert "ok     access    OPENAI_API_KEY is set" == access
+    assert "ok     access    by the key in OPENAI_API_KEY" == access
     assert "openai-chat at https://api.openai.com/v1, openai-responses at https://api.openai.com/v1" in wires
     assert "$2.5 per million tokens of input, $10 of output (genai-prices " in price
 

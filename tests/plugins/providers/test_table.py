@@ -37,6 +37,7 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for provider in PROVIDERS.values():
         for variable in (*provider.key_variables, *provider.token_variables, *provider.url_variables):
             monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("AZURE_TOKEN_CREDENTIALS", "EnvironmentCredential")  # others ask programs and the network
 
 
 def test_table_and_entry_points_name_the_same_providers() -> None:
@@ -59,7 +60,9 @@ def test_an_entry_point_of_another_name_is_no_provider() -> None:
 
 
 @pytest.mark.parametrize(
-    "provider", [each for each in PROVIDERS.values() if not each.key_optional], ids=lambda each: each.vendor
+    "provider",
+    [each for each in PROVIDERS.values() if not each.key_optional and not each.ways],
+    ids=lambda each: each.vendor,
 )
 def test_a_hosted_provider_names_the_variables_that_are_not_set(provider: type[HostedProvider]) -> None:
     with pytest.raises(PreflightError) as raised:
@@ -103,9 +106,7 @@ def test_a_base_url_is_taken_with_and_without_its_ending(
     monkeypatch.setenv(variable, given)
     monkeypatch.setenv(provider.key_variables[-1], "a-key-of-mine")
 
-    found = endpoint(provider.vendor)
-
-    assert (urls, "a-key-of-mine") == ({*found.urls.values()}, found.api_key)
+    assert urls == {*endpoint(provider.vendor).urls.values()}
 
 
 @pytest.mark.parametrize(

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import attrs
 import click
 
 from keval.cli.console import print_json, safe
-from keval.cli.messages import foreign
+from keval.cli.messages import foreign, redactor
 from keval.cli.options import json_option
 from keval.cli.session import run_to_end
+from keval.config.load import load
+from keval.config.secrets import learn_config
 from keval.config.structure import provider_of
-from keval.errors import PluginError, PreflightError
+from keval.errors import ConfigError, PluginError, PreflightError, TrialError
+from keval.execute.models.exchange import learn_keys
 from keval.execute.models.prices import looked_up, priced_providers
-from keval.records.models import Model
+from keval.records.models import Endpoint, Model, Wire
 from keval.seams import registry
 from keval.seams.infrastructure import ModelProvider
+from keval_clients import quoted
 from keval_report.terminal.console import data_console, print_sections
 from keval_report.words import padded
 
+_QUESTION = "Reply with the one word: yes"
+_MESSAGES = [{"role": "user", "content": _QUESTION}]
+_ASKED: Mapping[Wire, tuple[str, Mapping[str, Any]]] = {
+    "openai-chat": ("/chat/completions", {"messages": _MESSAGES}),
+    "openai-responses": ("/responses", {"input": _QUESTION}),
+    "anthropic": ("/v1/messages", {"messages": _MESSAGES, "max_tokens": 16}),
+}
+"""How a model is asked for a word, by its protocol."""
+_PATIENCE = 60
+"""Seconds for the word."""
 _MARKS = {True: "ok", False: "FAULT", None: "-"}
 
 
@@ -60,7 +77,8 @@ def tell_findings(examined: AsyncIterator[Finding], *, as_json: bool) -> None:
 class ListedProvider:
     """A provider of models as it is listed. Keys themselves are never shown.
 
-    `key_set` is the first of `key_variables` that is set. `prices` says whether a price table knows some of its models.
+    `key_set` is the first of `key_variables` that is set, or names a file with `_FILE`. `ways` are those of signing in
+    without a key. `prices` says whether a price table knows some of its models.
     """
 
     name: str
@@ -70,6 +88,7 @@ class ListedProvider:
     key_variables: tuple[str, ...]
     key_set: str | None
     key_optional: bool
+    ways: tuple[str, ...]
     prices: bool
 
     @property
@@ -81,7 +100,8 @@ class ListedProvider:
             return "no key needed"
         if self.key_optional:
             return "no key is set, and none may be needed"
-        return f"{self.key_variables[0]} is not set"
+        ways = f"; {' or '.join(self.ways)} may sign in" if self.ways else ""
+        return f"{self.key_variables[0]} is not set{ways}"
 
 
 def made_providers() -> Iterator[tuple[registry.Component, ModelProvider]]:
@@ -102,15 +122,17 @@ def listed_providers(priced: Collection[str] = ()) -> list[ListedProvider]:
 def _listed(component: registry.Component, provider: ModelProvider, priced: Collection[str] = ()) -> ListedProvider:
     # The seam asks for `open` alone; a provider that tells more of itself is listed with that.
     urls = getattr(provider, "urls", {})
-    variables = tuple(getattr(provider, "key_variables", ()))
+    variables = (*getattr(provider, "key_variables", ()), *getattr(provider, "token_variables", ()))
+    places = [name for variable in variables for name in (variable, f"{variable}_FILE")]
     return ListedProvider(
         component.name,
         f"{component.distribution} {component.version}",
         tuple(getattr(provider, "wires", urls)),
         _shown(next(iter(urls.values()), None)),
         variables,
-        next((variable for variable in variables if os.environ.get(variable)), None),
+        next((name for name in places if os.environ.get(name)), None),
         getattr(provider, "key_optional", False),
+        tuple(way.name for way in getattr(provider, "ways", ())),
         component.name in priced,
     )
 
@@ -144,14 +166,17 @@ def _print(providers: Sequence[ListedProvider]) -> None:
     print_sections(sections.values(), data_console())
 
 
-async def examine(name: str) -> AsyncIterator[Finding]:
-    """Say of a model whether it can be used, and if not, why. The model is not asked."""
+async def examine(name: str, providers: Mapping[str, ModelProvider], *, ask: bool) -> AsyncIterator[Finding]:
+    """Say of a model whether it can be used, and if not, why; `providers` are those with options in a config.
+
+    The model is asked for one word if it is to `ask`.
+    """
     # A name alone may belong to a vendor's family, such as `gpt-…`.
     vendor = None if "/" in name else provider_of(name)
     try:
         model = Model.parse(f"{vendor}/{name}" if vendor else name)
         component = registry.find("keval.models", model.provider)
-        provider = registry.load(component)()
+        provider = providers.get(model.provider) or registry.load(component)()
     except ValueError as error:
         yield Finding("provider", False, str(error), "`keval models` lists the providers")
         return
@@ -163,14 +188,16 @@ async def examine(name: str) -> AsyncIterator[Finding]:
     try:
         async with provider.open([model.name], 0) as endpoints:
             endpoint = endpoints[model.name]
+            learn_keys(redactor(), endpoints.values())
+            yield Finding("access", True, f"by {endpoint.login}" if endpoint.login else about.key)
+            yield Finding("wires", True, ", ".join(f"{wire} at {_shown(url)}" for wire, url in endpoint.urls.items()))
+            if ask:
+                yield await _tried(model, endpoint)
+            if endpoint.simulated:
+                return
     except PreflightError as error:
         for problem in error.problems:
             yield Finding("access", False, problem)
-    else:
-        yield Finding("access", True, about.key)
-        yield Finding("wires", True, ", ".join(f"{wire} at {_shown(url)}" for wire, url in endpoint.urls.items()))
-        if endpoint.simulated:
-            return
     price = looked_up([str(model)]).get(str(model))
     if price is not None:
         found = f"${price.input:g} per million tokens of input, ${price.output:g} of output ({price.source})"
@@ -180,18 +207,63 @@ async def examine(name: str) -> AsyncIterator[Finding]:
         yield Finding("price", None, "unknown, so is what a run costs", f"a config may name it: `{entry}`")
 
 
+async def _tried(model: Model, endpoint: Endpoint) -> Finding:
+    """Ask a model for one word."""
+    wire = next((wire for wire in _ASKED if wire in endpoint.urls), None)
+    if wire is None:
+        return Finding("reply", None, f"{model} cannot be asked from here: it speaks {', '.join(endpoint.urls)}")
+    from keval_clients import anthropic_client, openai_client  # the vendor's SDK takes half a second
+
+    path, question = _ASKED[wire]
+    client = (anthropic_client if wire == "anthropic" else openai_client)(endpoint.urls[wire], endpoint)
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            reply = await client.post(path, {"model": endpoint.model, **question}, {})
+    except (TrialError, TimeoutError) as error:
+        return Finding("reply", False, str(error) or f"there is none after {_PATIENCE} s")
+    finally:
+        await client.aclose()
+    said = _said(reply.get("choices") or reply.get("output") or reply.get("content"))
+    return Finding("reply", True, quoted(said.strip() or "it has no text"))
+
+
+def _said(part: object) -> str:
+    """Return the text in a part of a reply, of any protocol."""
+    match part:
+        case str():
+            return part
+        case list():
+            return "".join(map(_said, part))
+        case {"message": inner} | {"content": inner} | {"text": inner}:
+            return _said(inner)
+    return ""
+
+
 @click.command("models")
 @click.argument("model", required=False)
+@click.option("--ask", is_flag=True, help="Ask MODEL for one word, which costs a few tokens.")
+@click.option(
+    "--config", type=click.Path(path_type=Path), metavar="FILE", help="A config whose options of `providers:` to use."
+)
 @json_option
-def command(*, model: str | None, as_json: bool) -> None:
+def command(*, model: str | None, ask: bool, config: Path | None, as_json: bool) -> None:
     """List the providers of models: keys, protocols, prices, base URLs and packages.
 
-    With MODEL, such as openrouter/some-model, say whether it can be used, and if not, why. It is not asked. The name of
-    a provider lists that one.
+    With MODEL, such as openrouter/some-model, say how keval signs in there and whether it can be used, and if not, why.
+    It is asked only with --ask. The name of a provider lists that one.
     """
     chosen = any(component.name == model for component in registry.components("keval.models"))
+    if ask and (model is None or chosen):
+        raise click.UsageError("--ask needs MODEL, such as openai/gpt-4o-mini")
     if model is not None and not chosen:
-        tell_findings(examine(model), as_json=as_json)
+        made: Mapping[str, ModelProvider] = {}
+        if config is not None:
+            evaluation = load(config)
+            learn_config(redactor(), evaluation)
+            if evaluation.problems:
+                raise ConfigError(evaluation.problems)
+            made = evaluation.providers
+        tell_findings(examine(model, made, ask=ask), as_json=as_json)
         return
     providers = [each for each in listed_providers(priced_providers()) if not chosen or each.name == model]
     print_json([attrs.asdict(provider) for provider in providers]) if as_json else _print(providers)
