@@ -18,6 +18,9 @@ from keval_providers.tokens import RenewedToken, Token
 
 _SCOPE = "https://cognitiveservices.azure.com/.default"
 """What Azure's models want a token for."""
+_SECRETS = ("AZURE_CLIENT_SECRET", "AZURE_CLIENT_CERTIFICATE_PASSWORD", "AZURE_PASSWORD", "IDENTITY_HEADER")
+"""Variables with what the library sends."""
+
 # What it logs is in the error, too. Without a handler, Python would print it.
 logging.getLogger("azure").addHandler(logging.NullHandler())
 
@@ -49,7 +52,8 @@ async def sign_in(provider: HostedProvider, scope: str = _SCOPE) -> Login:
     """Return what signs in with a token of Microsoft Entra ID. Raises PreflightError: there is no way to one."""
     chain = _Chain(os.environ.get("AZURE_SCOPE") or scope)
     remedy = f"sign in, as with `az login`, or export {provider.key_variables[0]}"
-    token = RenewedToken("azure-identity", remedy, partial(asyncio.to_thread, chain.token))
+    secrets = [value for name in _SECRETS if (value := os.environ.get(name))]
+    token = RenewedToken("azure-identity", remedy, partial(asyncio.to_thread, chain.token), secrets)
     login = Login("azure-identity", platform=SignIn(token=token))
     await login.prepare()
     return attrs.evolve(login, how=f"azure-identity: {chain.found}")
