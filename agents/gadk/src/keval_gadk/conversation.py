@@ -226,7 +226,8 @@ class Observer:
         for response in event.get_function_responses():
             self._returned(response.id, response.response or {})
         text = _said(event)
-        self._builder.said(text, truncated=event.finish_reason is FinishReason.MAX_TOKENS)
+        cut = event.finish_reason is FinishReason.MAX_TOKENS
+        self._builder.said(text, truncated=cut, reasoning=_said(event, thought=True))
         # ADK also announces what a run is about to raise this way, so nothing is raised here.
         if not is_blank(text) or event.get_function_calls() or event.get_function_responses():
             self._silence = None
@@ -259,9 +260,9 @@ class Observer:
             self._builder.attach(blob.content, blob.media_type)
 
 
-def _said(response: LlmResponse) -> str:
+def _said(response: LlmResponse, *, thought: bool = False) -> str:
     parts = (response.content.parts if response.content else None) or []
-    return "".join(part.text for part in parts if part.text and not part.thought)
+    return "".join(part.text for part in parts if part.text and bool(part.thought) is thought)
 
 
 def _tool_names(request: LlmRequest) -> list[str]:

@@ -129,7 +129,9 @@ class Watch:
             raise failed
         for message in response.messages:
             self._said = message.text
-            self.context.builder.said(message.text, truncated=is_truncated(response))
+            thoughts = (content.text or "" for content in message.contents if content.type == "text_reasoning")
+            cut = is_truncated(response)
+            self.context.builder.said(message.text, truncated=cut, reasoning="\n\n".join(filter(None, thoughts)))
             for content in message.contents:
                 if content.type == "function_call":
                     self._called(content)
