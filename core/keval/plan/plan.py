@@ -136,39 +136,35 @@ class Scorers:
 
 @attrs.frozen
 class ScoringPlan:
-    """What scoring a finished run needs: the scorers, middleware and hook plugins."""
+    """What scoring a finished run needs: the scorers, middleware and hook plugins.
+
+    What trials need, and only a `Plan` has, is empty: nothing of it is brought up. `tasks` are their workspaces and
+    checks, if the config asks for any.
+    """
 
     evaluation: Evaluation
     scorers: Scorers
     executor: ResolvedPlugin
     middleware: tuple[ResolvedPlugin, ...] = ()
     hooks: tuple[ResolvedPlugin, ...] = ()
+    agents: tuple[ResolvedPlugin, ...] = ()
+    arms: tuple[Arm, ...] = ()
+    contexts: Mapping[str, ResolvedPlugin] = attrs.field(factory=dict)
+    tasks: Tasks | None = None
 
     @property
     def askers(self) -> tuple[ResolvedPlugin, ...]:
-        """The judges; no agent is asked."""
-        return self.scorers.judges
+        """The agents and judges."""
+        return (*self.agents, *self.scorers.judges)
 
 
-@attrs.frozen
-class Plan:
-    """All that a run will do, before it does anything; `notices` are what a user should know of it.
+@attrs.frozen(kw_only=True)
+class Plan(ScoringPlan):
+    """All that a run will do, before it does anything; `notices` are what a user should know of it."""
 
-    `tasks` are the workspaces and checks of trials, if the config asks for any.
-    """
-
-    evaluation: Evaluation
     dataset: Dataset
     samples: Samples
-    agents: tuple[ResolvedPlugin, ...]
-    arms: tuple[Arm, ...]
-    contexts: Mapping[str, ResolvedPlugin]
-    middleware: tuple[ResolvedPlugin, ...]
-    hooks: tuple[ResolvedPlugin, ...]
-    scorers: Scorers
-    executor: ResolvedPlugin
     notices: tuple[Problem, ...] = ()
-    tasks: Tasks | None = None
 
     @property
     def trial_count(self) -> int:
@@ -249,11 +245,6 @@ class Plan:
         if prerecorded is None:
             return self.evaluation.execution.num_repetitions
         return max(not getattr(prerecorded, "partial", False), prerecorded.count_answers(sample, condition))
-
-    @property
-    def askers(self) -> tuple[ResolvedPlugin, ...]:
-        """The agents and judges."""
-        return (*self.agents, *self.scorers.judges)
 
     @property
     def models(self) -> list[Model]:

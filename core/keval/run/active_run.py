@@ -83,7 +83,7 @@ class RunStart:
     `backend` of its own. `at` is when the run began, or goes on, and `clock` what a clock said as the work began.
     """
 
-    plan: Plan | ScoringPlan
+    plan: ScoringPlan
     options: RunOptions
     hooks: Hooks
     scope: ResourceScope
@@ -96,7 +96,7 @@ class RunStart:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, plan: Plan | ScoringPlan, options: RunOptions) -> AsyncIterator[RunStart]:
+    async def open(cls, plan: ScoringPlan, options: RunOptions) -> AsyncIterator[RunStart]:
         """Begin to work on a run; what is brought up for it is closed at the end."""
         watching = {f"keval/{each.name}": registry.load(each)() for each in registry.components("keval.run_watchers")}
         watchers = [HookPlugin(name, plugin) for name, plugin in (*options.watchers, *watching.items())]
@@ -187,7 +187,7 @@ class ActiveRun:
     has_ended: Callable[[], bool] | None = attrs.field(default=None, init=False)
 
     @property
-    def plan(self) -> Plan | ScoringPlan:
+    def plan(self) -> ScoringPlan:
         """What is run, or what a finished run is scored by."""
         return self.start.plan
 

@@ -122,7 +122,7 @@ async def rescore(
                     return run.run, steps.summarise(run)
 
 
-def _crew_opener(plan: Plan | ScoringPlan) -> Callable[[ActiveRun, bool], AbstractAsyncContextManager[None]]:
+def _crew_opener(plan: ScoringPlan) -> Callable[[ActiveRun, bool], AbstractAsyncContextManager[None]]:
     """Return what brings up workers elsewhere for a block, if the executor has such. Raises PluginError.
 
     It is given the run, and whether that is new.

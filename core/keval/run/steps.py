@@ -16,7 +16,7 @@ from keval.config.evaluation import Budget, failure_limit
 from keval.errors import RunError
 from keval.execute.admission import Admission
 from keval.execute.bringup.description import RunDescriber, listing_blobs
-from keval.execute.bringup.preflight import begin_judges, preflight
+from keval.execute.bringup.preflight import preflight
 from keval.execute.local import Local
 from keval.execute.models.exchange import endpoints_by_model
 from keval.execute.models.prices import find_prices
@@ -49,19 +49,16 @@ async def bring_up(
     PreflightError.
     """
     plan, traffic = start.plan, recorder(start.redact) if recorded else None
-    if isinstance(plan, Plan):
-        ready = await preflight(
-            plan,
-            start.scope,
-            start.redact,
-            start.hooks,
-            done=done,
-            trials_elsewhere=isinstance(plan.executor.plugin, CrewExecutor),
-            traffic=traffic,
-            limits=start.limits,
-        )
-    else:
-        ready = await begin_judges(plan, start.scope, start.redact, start.hooks, traffic=traffic, limits=start.limits)
+    ready = await preflight(
+        plan,
+        start.scope,
+        start.redact,
+        start.hooks,
+        done=done,
+        trials_elsewhere=isinstance(plan.executor.plugin, CrewExecutor),
+        traffic=traffic,
+        limits=start.limits,
+    )
     return BroughtUp(ready, find_prices(plan.evaluation, plan.askers, ready.endpoints, before))
 
 

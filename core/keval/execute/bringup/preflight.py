@@ -50,7 +50,7 @@ class Ready:
 
 
 async def preflight(
-    plan: Plan,
+    plan: ScoringPlan,
     scope: ResourceScope,
     redactor: Redactor | None = None,
     hooks: Hooks | None = None,
@@ -61,7 +61,7 @@ async def preflight(
     gate: MakeGate | None = None,
     limits: Limits | None = None,
 ) -> Ready:
-    """Bring everything up at once, held by `scope`, for the trials that are not `done`.
+    """Bring everything up at once, held by `scope`, for grading and for the trials that are not `done`.
 
     `redactor` learns the keys of models, and the tokens for servers, before they are used. `hooks` are those of the
     plan and of who watches the run. All `traffic` passes where it can be kept or played, and requests to models pass a
@@ -77,7 +77,8 @@ async def preflight(
     # Agents whose answers are recorded get no context: if all are, no server is started.
     asked = any(agent.prerecorded is None for agent in plan.agents)
     # A hook that prepares a trial must run before the trial's servers start.
-    ahead = {} if hooks.prepare_trials or trials_elsewhere else plan.count_left(done)
+    later = hooks.prepare_trials or trials_elsewhere
+    ahead = plan.count_left(done) if isinstance(plan, Plan) and not later else {}
     # One for all contexts, and only if one has servers: the proxy need not be installed for others.
     proxy = cache(server_proxy)
 
@@ -133,28 +134,6 @@ def _named(contexts: Mapping[str, Sequence[OpenedContext]]) -> dict[str, tuple[O
     return named
 
 
-async def begin_judges(
-    plan: ScoringPlan,
-    scope: ResourceScope,
-    redactor: Redactor,
-    hooks: Hooks,
-    *,
-    traffic: RunTraffic | None = None,
-    limits: Limits | None = None,
-) -> Ready:
-    """Bring up only what grading needs. Raises PreflightError with every problem."""
-    judges, execution = plan.scorers.judges, plan.evaluation.execution
-    middleware = asyncio.ensure_future(_begin_middleware(plan.middleware, execution, scope, traffic, limits=limits))
-    resolved = asyncio.ensure_future(resolve_models(judges, plan.evaluation, scope))
-    await all_of([middleware, resolved])
-    exchange, endpoints = middleware.result(), resolved.result()
-    learn_keys(redactor, endpoints.values(), [item.plugin for item in plan.askers])
-    models = await lead((), judges, endpoints, exchange, scope, most=size(execution.max_reply_bytes))
-    begun = await _begin("judge", judges, models, scope)
-    learn_keys(redactor, (), begun.values())
-    return Ready({}, begun, {}, endpoints, exchange, hooks)
-
-
 async def _begin_middleware(
     middleware: Sequence[ResolvedPlugin],
     execution: Execution,
@@ -189,7 +168,7 @@ async def _begin(
 
 
 def _servers_refused(
-    plan: Plan, ready: Mapping[str, Agent], contexts: Mapping[str, Sequence[OpenedContext]]
+    plan: ScoringPlan, ready: Mapping[str, Agent], contexts: Mapping[str, Sequence[OpenedContext]]
 ) -> Iterator[str]:
     """Yield why agents cannot be given the MCP servers of the first condition with any."""
     # A context of texts has a server only for agents that it gives no files.

@@ -163,7 +163,7 @@ def planned_replay(
     recording = Recording.open(run)
     manifest = recording.manifest
     with filling(remembered(manifest, asks_live=misses == "live")):
-        evaluation = load(config) if config is not None else _rebuilt(run)
+        evaluation = load(config) if config is not None else rebuild(manifest, str(run.path / "manifest.json"))
         learn_config(redactor, evaluation)
         live = misses == "live"
         selected = changed(select(evaluation, recorded_selection(selection, manifest, live=live)))
@@ -179,12 +179,6 @@ def _renewed(recording: Recording, dataset: Dataset, redactor: Redactor) -> list
     frozen = recording.run.samples
     changed, had = {*changed_samples(frozen, dataset.samples, redactor)}, {*frozen.ids}
     return [name for name in dataset.samples.ids if name in changed or name not in had]
-
-
-def _rebuilt(run: Run) -> Evaluation:
-    """Return the evaluation that a run was made of, under the name that it had: that of its file, if it gave none."""
-    evaluation = rebuild(run.manifest, str(run.path / "manifest.json"))
-    return attrs.evolve(evaluation, header=attrs.evolve(evaluation.header, name=run.manifest.evaluation))
 
 
 def remembered(manifest: Manifest, *, asks_live: bool = False) -> dict[str, str]:

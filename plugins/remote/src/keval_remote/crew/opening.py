@@ -48,7 +48,7 @@ async def crew(run: ActiveRun, executor: CrewExecutor, *, is_new: bool = False) 
         yield
 
 
-def _order(plan: Plan | ScoringPlan, manifest: Manifest) -> CrewOrder:
+def _order(plan: ScoringPlan, manifest: Manifest) -> CrewOrder:
     if not isinstance(plan, Plan):
         return CrewOrder(manifest, _variables(plan), scoring=True)
     in_order = plan.shuffled
@@ -57,7 +57,7 @@ def _order(plan: Plan | ScoringPlan, manifest: Manifest) -> CrewOrder:
     return CrewOrder(manifest, _variables(plan), sample_ids=sample_ids, in_order=in_order)
 
 
-def _variables(plan: Plan | ScoringPlan) -> dict[str, str]:
+def _variables(plan: ScoringPlan) -> dict[str, str]:
     """Return the variables that the config names, and those in which model providers find keys and base URLs."""
     names = [*variables_in(plan.evaluation.source.data)]
     for provider in {model.provider for item in plan.askers for model in item.unserved.values()}:

@@ -17,7 +17,7 @@ from keval.dataset.read import NO_DATASET
 from keval.dataset.samples import Samples
 from keval.errors import PreflightError
 from keval.execute.bringup.description import check_tool_listings
-from keval.execute.bringup.preflight import Ready, begin_judges, preflight
+from keval.execute.bringup.preflight import Ready, preflight
 from keval.execute.bringup.resources import ResourceScope, reach_loopback
 from keval.execute.packing import TrialPacker
 from keval.execute.trial.worker import PlanWorker
@@ -55,7 +55,7 @@ async def open_worker(
     traffic = recorder(redact) if manifest.recording is not None else None
     evaluation = (rebuild_scoring if scoring else rebuild)(manifest, place)
     learn_config(redact, evaluation)
-    plan: Plan | ScoringPlan
+    plan: ScoringPlan
     if scoring:
         plan = make_scoring_plan(evaluation, manifest)
     else:
@@ -67,11 +67,9 @@ async def open_worker(
         plan = make_plan(evaluation, dataset, samples_checked=True)
     hooks = Hooks.of(hook_plugins(plan.hooks))
     try:
-        if isinstance(plan, Plan):
-            ready = await preflight(plan, scope, redact, hooks, traffic=traffic, limits=limits)
+        ready = await preflight(plan, scope, redact, hooks, traffic=traffic, limits=limits)
+        if not scoring:
             check_tool_listings(manifest, ready)
-        else:
-            ready = await begin_judges(plan, scope, redact, hooks, traffic=traffic, limits=limits)
         worker = CrewWorker(manifest, plan, ready, redact)
         # The budget of judgements is held where they are asked for.
         with Grader.of(
@@ -99,7 +97,7 @@ class CrewWorker:
     """
 
     manifest: Manifest
-    plan: Plan | ScoringPlan
+    plan: ScoringPlan
     ready: Ready
     _redact: Redactor
     grader: Grader = attrs.field(init=False)
@@ -192,7 +190,7 @@ class CrewWorker:
         return found
 
 
-def _spec(manifest: Manifest, plan: Plan | ScoringPlan, ready: Ready) -> ScoringSpec:
+def _spec(manifest: Manifest, plan: ScoringPlan, ready: Ready) -> ScoringSpec:
     """Return what is scored. Raises PreflightError with every scorer that is another one here than in the manifest."""
     entries = {entry.scorer: entry for entry in manifest.scorers}
     digests = scorer_digests(plan.scorers, ready.endpoints, plan.evaluation.execution.seed)

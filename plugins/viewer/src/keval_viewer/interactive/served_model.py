@@ -14,7 +14,7 @@ from keval.config.evaluation import Budget, Evaluation, PluginSpec
 from keval.config.sections import implied_judge
 from keval.errors import ConfigError, Problem, TrialError
 from keval.execute.attempts import RetryPolicy, Stopwatch, run_attempt
-from keval.execute.bringup.preflight import begin_judges
+from keval.execute.bringup.preflight import preflight
 from keval.execute.bringup.resources import ResourceScope
 from keval.execute.models.exchange import ModelExchange
 from keval.execute.models.gate import RequestScope
@@ -77,7 +77,7 @@ class ServedModel:
         (item,) = plan.scorers.judges
         scope = ResourceScope()
         try:
-            ready = await begin_judges(plan, scope, redactor, Hooks.of([]))
+            ready = await preflight(plan, scope, redactor, Hooks.of([]))
             simulated = is_simulated(item, ready.endpoints)
             prices = find_prices(evaluation, [item], ready.endpoints)
             model = item.model_name or item.label
