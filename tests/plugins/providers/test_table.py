@@ -12,6 +12,7 @@ import pytest
 from keval.plugin import Endpoint, PreflightError
 from keval.seams import registry
 from keval_providers import ALIASES, PROVIDERS, HostedProvider
+from keval_providers.table import _RENAMED
 
 ROOT = Path(__file__).parents[3]
 
@@ -117,3 +118,14 @@ def test_a_local_server_needs_no_key(provider: type[HostedProvider]) -> None:
 
     assert "none" == found.api_key
     assert all(url.startswith("http://localhost:") for url in found.urls.values())
+
+
+def test_each_vendor_that_has_other_names_for_fields_is_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MISTRAL_API_KEY", "a-key-of-mine")
+
+    first, second = endpoint("mistral"), endpoint("mistral")
+
+    assert {"openai-chat": {"max_completion_tokens": "max_tokens", "seed": "random_seed"}} == first.refused
+    first.refused["openai-chat"]["user"] = None  # found out in one run, and not known to the next
+    assert first.refused != second.refused
+    assert {*_RENAMED} <= {*PROVIDERS}

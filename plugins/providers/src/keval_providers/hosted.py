@@ -54,6 +54,7 @@ class HostedProvider:
     serve without a key, as servers on one's own machine do. A key is sent as its protocol sends it, or in `key_header`;
     what `token_variables` hold is sent as a bearer token. `ways` are tried, first to last, where none of that is set.
     `header_variables` name more headers that are the vendor's own, and `custom_headers` the variable that has any.
+    `renamed` has fields of Chat Completions by OpenAI's name, each with the vendor's.
     """
 
     vendor: ClassVar[str]
@@ -69,6 +70,7 @@ class HostedProvider:
     ways: ClassVar[tuple[Way, ...]] = ()
     header_variables: ClassVar[Mapping[str, str]] = {}
     custom_headers: ClassVar[str | None] = None
+    renamed: ClassVar[Mapping[str, str]] = {}
 
     command: tuple[str, ...] = ()
 
@@ -107,7 +109,14 @@ class HostedProvider:
         if problems:
             raise PreflightError(problems)
         yield {
-            name: Endpoint(name, self.urls_of(name, login), login.key, platform=login.platform, login=login.how)
+            name: Endpoint(
+                name,
+                self.urls_of(name, login),
+                login.key,
+                platform=login.platform,
+                login=login.how,
+                refused={"openai-chat": {**self.renamed}},
+            )
             for name in names
         }
 
