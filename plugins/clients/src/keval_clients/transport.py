@@ -31,7 +31,7 @@ class ModelTransport(httpx2.AsyncClient):
 
     def __init__(self, url: str, endpoint: Endpoint, wire: Callable[[str], Wire], left_out: Iterable[str]) -> None:
         # Without a transport of its own it would prepare connections, which takes 30 ms.
-        super().__init__(transport=httpx2.AsyncBaseTransport())
+        super().__init__(transport=httpx2.AsyncBaseTransport(), trust_env=False)
         self._endpoint, self._wire, self._left_out = endpoint, wire, frozenset(left_out)
         self._sender = Sender.to(url, endpoint)
         self._urls: dict[str, tuple[httpx2.URL, str]] = {}
