@@ -19,12 +19,11 @@ _CHAT: Mapping[Wire, str] = {"openai-chat": ""}
 _OPENAI: Mapping[Wire, str] = {"openai-chat": "", "openai-responses": ""}
 _OPENAI_AND_ANTHROPIC: Mapping[Wire, str] = {"openai-chat": "/v1", "openai-responses": "/v1", "anthropic": ""}
 
-_TOKENS = {"max_completion_tokens": "max_tokens"}
-_RENAMED: Mapping[str, Mapping[str, str]] = {
-    **dict.fromkeys(("codestral", "mistral"), {**_TOKENS, "seed": "random_seed"}),
-    **dict.fromkeys(("cerebras", "deepinfra", "featherless_ai", "fireworks_ai", "friendliai", "github"), _TOKENS),
-    **dict.fromkeys(("hyperbolic", "moonshot", "nebius", "nvidia_nim", "sambanova", "wandb", "xai"), _TOKENS),
-}
+_TAKE_MAX_TOKENS = (
+    *("cerebras", "codestral", "deepinfra", "featherless_ai", "fireworks_ai", "friendliai", "github", "hyperbolic"),
+    *("mistral", "moonshot", "nebius", "nvidia_nim", "sambanova", "wandb", "xai"),
+)
+_SEEDS = {"codestral": "random_seed", "mistral": "random_seed"}
 """What vendors call fields of Chat Completions, where they refuse OpenAI's name or overlook it, as LiteLLM knows."""
 
 _ENTRA = Way("azure-identity", "keval_providers.entra:sign_in", "sign in, as by `az login`", "azure")
@@ -47,7 +46,10 @@ def _hosted(
         "url_variables": tuple((bases or f"{vendor.upper()}_API_BASE").split()),
         "default_url": url,
         "wires": wires,
-        "renamed": _RENAMED.get(vendor, {}),
+        "renamed": {
+            **({"max_completion_tokens": "max_tokens"} if vendor in _TAKE_MAX_TOKENS else {}),
+            **({"seed": _SEEDS[vendor]} if vendor in _SEEDS else {}),
+        },
     }
     return type(vendor, (kind,), {"__doc__": kind.__doc__, "__module__": __name__, **named, **rest})
 
