@@ -15,6 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from keval.execute.shielding import settle
 from keval_loopback.loopback import listen
 
 CLOSE = "keval.close"
@@ -106,20 +107,8 @@ async def serve(
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         server.stop()
-        await _ended(running)
+        await settle(running)  # also while being cancelled: its port would stay taken
     running.result()
-
-
-async def _ended(task: asyncio.Task[None]) -> None:
-    """Wait until the server has ended, also while being cancelled: its port would stay taken."""
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled
 
 
 _END_SECONDS = 1.0

@@ -12,7 +12,7 @@ __getattr__, __dir__, __all__ = lazily(
             "PLACEHOLDERS SERVERS_REFUSED Placeholders TextTemplate check_models check_placeholders placeholders_in"
         ),
         "keval_programs.process": "Process StandardError running",
-        "keval_programs.shielding": "to_the_end",
+        "keval.execute.shielding": "to_the_end",
         "keval_programs.tree": "Entry LedOutError Tree",
     },
 )

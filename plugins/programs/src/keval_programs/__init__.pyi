@@ -1,5 +1,6 @@
 """Running an agent's program for one trial: its folder, environment, process, and what it is told."""
 
+from keval.execute.shielding import to_the_end as to_the_end
 from keval_programs.confining import (
     Confinement as Confinement,
     confinement as confinement,
@@ -29,5 +30,4 @@ from keval_programs.placeholders import (
     placeholders_in as placeholders_in,
 )
 from keval_programs.process import Process as Process, StandardError as StandardError, running as running
-from keval_programs.shielding import to_the_end as to_the_end
 from keval_programs.tree import Entry as Entry, LedOutError as LedOutError, Tree as Tree

@@ -22,10 +22,10 @@ from typing import Any
 import attrs
 
 from keval.errors import PluginWarning, TrialError
+from keval.execute.shielding import in_thread
 from keval.records.cassettes import Volatile
 from keval.records.end_state import Conventions
 from keval.seams.contexts import Context
-from keval_programs.shielding import in_thread
 from keval_programs.tree import Tree
 
 _PREFIX = "keval-trial-"

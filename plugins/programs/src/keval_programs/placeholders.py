@@ -12,11 +12,11 @@ import attrs
 from jinja2 import Environment, StrictUndefined, Template, TemplateError, meta
 
 from keval.errors import TrialError, suggestion
+from keval.execute.shielding import in_thread
 from keval.records.models import Model, ModelAccess, Wire
 from keval.records.servers import McpServer
 from keval.seams.contexts import Context
 from keval_programs.folder import TrialFolder
-from keval_programs.shielding import in_thread
 from keval_programs.tree import LedOutError, Tree
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([a-z_]+)\}")

@@ -15,10 +15,10 @@ from typing import cast
 import attrs
 
 from keval.errors import TrialError
+from keval.execute.shielding import to_the_end
 from keval.processes import supervised
 from keval.seams.transcript_builder import TranscriptBuilder
 from keval_programs.confining import Confinement, Watch
-from keval_programs.shielding import to_the_end
 
 _MOST_BYTES = 2**27
 """Bytes of all lines that a program writes, which a trial is made of; one may be a message with a whole result."""

@@ -18,6 +18,7 @@ import attrs
 
 from keval import Manifest
 from keval.errors import PreflightError
+from keval.execute.shielding import in_thread
 
 # Before Ray is imported: it reports nothing of its use, takes no virtual environment from `uv run`, gives workers of a
 # local Ray the priority of keval, and prints nothing of its own on stdout, as the crew tells of lost workers.
@@ -90,24 +91,14 @@ async def connected(address: str | None, demand: Demand, manifest: Manifest) -> 
     try:
         try:
             # In a thread, as it blocks, and as it would handle SIGTERM in place of keval in the main one.
-            await _in_thread(_init, address, demand, folder)
+            await in_thread(_init, address, demand, folder)
             await _check_nodes(manifest)
             yield
         finally:
-            await _in_thread(ray.shutdown)  # also if this was cancelled while Ray started
+            await in_thread(ray.shutdown)  # also if this was cancelled while Ray started
     finally:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-async def _in_thread(work: Any, *arguments: Any) -> None:
-    """Run something in a thread to its end, also if this is cancelled: half of a start cannot be undone."""
-    task = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise
 
 
 def _init(address: str | None, demand: Demand, folder: str | None) -> None:

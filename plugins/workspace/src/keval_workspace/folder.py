@@ -14,6 +14,7 @@ from attrs.validators import ge, gt
 
 from keval.config.evaluation import is_size, size
 from keval.errors import FieldError, PreflightError, TrialError
+from keval.execute.shielding import in_thread
 from keval.records.end_state import EndState
 from keval.records.transcript import Blob
 from keval.seams.contexts import Sandbox, TrialInfo, Workspace
@@ -21,7 +22,6 @@ from keval.seams.transcript_builder import TranscriptBuilder
 from keval_programs.environments import environment
 from keval_programs.folder import TrialFolder, open_folder
 from keval_programs.process import Process, running
-from keval_programs.shielding import in_thread
 from keval_programs.tree import GIT, Tree
 from keval_workspace.copying import Limits, Method, TooLargeError, copy_tree
 from keval_workspace.end import End, Keeping, Start, check_pattern

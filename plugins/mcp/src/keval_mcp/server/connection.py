@@ -7,7 +7,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,13 +15,13 @@ from typing import Any
 import attrs
 
 from keval.errors import FailureKind, ServerLostError
+from keval.execute.shielding import in_thread, settle
 from keval.processes import supervised
 from keval.records.servers import ServerStarts
 from keval.seams.contexts import ServerSpec
 from keval_mcp.server.audience import Audience
 from keval_mcp.server.session import Listing
 from keval_mcp.server.upstream import Upstream
-from keval_mcp.server.waiting import settle
 
 TOOLS_CHANGED: FailureKind = "tools_changed"
 """The kind of failure of a trial whose server has other tools than before the first trial."""
@@ -239,16 +239,9 @@ async def in_folder(server: ServerSpec) -> AsyncIterator[ServerSpec]:
             # A process that was killed may be seen for a moment after, and what it wrote last is nobody's.
             folder = TemporaryDirectory(prefix="keval-server-", ignore_cleanup_errors=True)
             # In a thread, as a busy disk would hold up all trials.
-            stack.push_async_callback(_in_thread, folder.cleanup)
+            stack.push_async_callback(in_thread, folder.cleanup)
             if copied is not None:
-                await _in_thread(shutil.copytree, copied, folder.name, symlinks=True, dirs_exist_ok=True)
+                await in_thread(shutil.copytree, copied, folder.name, symlinks=True, dirs_exist_ok=True)
         except OSError as error:
             raise ServerLostError(f"server '{server.name}' gets no folder of its own: {error}") from error
         yield attrs.evolve(server, cwd=folder.name, folder=None)
-
-
-async def _in_thread(work: Callable[..., Any], *args: Any, **options: Any) -> None:
-    """Run `work` in a thread, to its end even while being cancelled: nothing may be copied into a removed folder."""
-    task = asyncio.create_task(asyncio.to_thread(work, *args, **options))
-    await settle(task)
-    task.result()

@@ -23,10 +23,10 @@ from typing import TextIO
 import attrs
 
 from keval.errors import PreflightError
+from keval.execute.shielding import to_the_end
 from keval.processes import supervised
 from keval.seams.contexts import ServerSpec
 from keval_mcp.server.process import ProcessLog, ServerProcess, environment
-from keval_mcp.server.waiting import settle
 
 _TEMPLATE = Path(__file__).with_name("fork_template.py")
 _WITH_VALUE = ("-X", "-W", "--check-hash-based-pycs")
@@ -123,7 +123,7 @@ async def forking(server: ServerSpec, folder: Path | None) -> AsyncIterator[Fork
         finally:
             with suppress(ProcessLookupError):
                 started.terminate()
-            await settle(asyncio.create_task(started.wait()))
+            await to_the_end(started.wait())
 
 
 @attrs.frozen(eq=False)

@@ -10,7 +10,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 import attrs
 
-from keval_mcp.server.waiting import settle
+from keval.execute.shielding import to_the_end
 
 T = TypeVar("T")
 
@@ -63,9 +63,7 @@ class Pool(Generic[T]):
 
     async def close(self) -> None:
         """End everything, also what nobody asked for. Nobody may ask any more. Raises what ending something raised."""
-        closing = asyncio.create_task(self._close())
-        await settle(closing)
-        closing.result()
+        await to_the_end(self._close())
 
     async def _close(self) -> None:
         # so that nothing more is started ahead meanwhile

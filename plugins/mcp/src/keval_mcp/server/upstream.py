@@ -22,6 +22,7 @@ from mcp.shared.transport_context import TransportContext
 from mcp.types import CONNECTION_CLOSED, METHOD_NOT_FOUND, PARSE_ERROR
 
 from keval.errors import ServerLostError
+from keval.execute.shielding import settle
 from keval.records.servers import McpServer
 from keval.seams.contexts import ServerSpec
 from keval_mcp.server.audience import Audience
@@ -30,7 +31,7 @@ from keval_mcp.server.process import ProcessLog
 from keval_mcp.server.session import Listing, Session, begin, check_result, tool_error
 from keval_mcp.server.streams import TOO_DEEP, TOO_LARGE, Junk, TooLargeError
 from keval_mcp.server.transports import connect, refusals
-from keval_mcp.server.waiting import ProgressTimeout, settle
+from keval_mcp.server.waiting import ProgressTimeout
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""Waiting for a task to end, and for an answer within a time that the server's progress extends."""
+"""Waiting for an answer within a time that the server's progress extends."""
 
 from __future__ import annotations
 
@@ -7,27 +7,6 @@ from collections.abc import Collection
 from typing import Any
 
 import attrs
-
-
-async def settle(task: asyncio.Task[Any], within: float | None = None) -> bool:
-    """Wait until `task` has ended, `within` seconds if given, and return whether it has.
-
-    A cancellation that arrives meanwhile is raised afterwards. Without this, Ctrl-C would leave behind whatever the
-    task was about to close. The task's own outcome is left to whoever asks it.
-    """
-    cancelled: asyncio.CancelledError | None = None
-    deadline = None if within is None else asyncio.get_running_loop().time() + within
-    while not task.done():
-        left = None if deadline is None else deadline - asyncio.get_running_loop().time()
-        if left is not None and left <= 0:
-            break
-        try:
-            await asyncio.wait({task}, timeout=left)
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled
-    return task.done()
 
 
 @attrs.define(eq=False)

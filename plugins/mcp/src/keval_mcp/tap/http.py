@@ -18,11 +18,11 @@ from mcp import MCPError
 from starlette.types import Receive, Scope, Send
 
 from keval.errors import ServerLostError
+from keval.execute.shielding import settle
 from keval.records.servers import McpServer
 from keval_loopback.loopback import listen, refusal
 from keval_loopback.serving import disconnected, serve
 from keval_mcp.passage.passage import Passage
-from keval_mcp.server.waiting import settle
 from keval_mcp.tap.agent_session import (
     Channel,
     Talk,
