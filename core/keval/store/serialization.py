@@ -17,9 +17,8 @@ from keval.config.structure import structure
 from keval.errors import RunError
 from keval.files import read_json
 from keval.records.manifest import FORMAT, Manifest
-from keval.records.scores import LARGEST, Judgement, Score, ScoreLine
-from keval.records.transcript import Transcript
-from keval.records.trial import Attempt, Failure, Sample, Trial
+from keval.records.scores import LARGEST, Score, ScoreLine
+from keval.records.trial import Sample, Trial
 
 T = TypeVar("T")
 
@@ -110,41 +109,6 @@ def _text(value: Any, hint: Any) -> str | None:
     return value if isinstance(value, str) else dump(value).decode()
 
 
-class _TrialLine(msgspec.Struct):
-    """A line of trials.jsonl, as keval writes it."""
-
-    id: str
-    sample: str
-    agent: str
-    condition: str
-    repetition: int
-    transcript: Transcript | None = None
-    failure: Failure | None = None
-    attempts: tuple[Attempt, ...] = ()
-    complied: bool | None = None
-    model: str | None = None
-
-
-class _ScoreLine(msgspec.Struct):
-    """A line of scores.jsonl, as keval writes it."""
-
-    trial: str
-    sample: str
-    agent: str
-    condition: str
-    repetition: int
-    metric: str
-    value: int | float | None
-    judge: str | None = None
-    reason: str = ""
-    neutral: bool = False
-    # msgspec copies an empty default, so records do not share it.
-    details: dict[str, Any] = {}
-    failure: Failure | None = None
-    judgement: Judgement | None = None
-    digest: str = ""
-
-
 # In the order in which they are written.
 _OF_TRIAL = (
     *("id", "sample", "agent", "model", "condition", "repetition", "output", "transcript", "failure", "complied"),
@@ -156,6 +120,22 @@ _OF_TRIAL = (
 def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
     """Return what reads records of a kind; what it refuses may be of an adapter that wrote something else into them."""
     return msgspec.json.Decoder(kind)
+
+
+@cache
+def _line(*kinds: type, **types: Any) -> msgspec.json.Decoder[Any]:
+    """Return what reads lines with the fields of these records, some of another type, as keval writes them.
+
+    One of the records that is a field of another has its own fields in the place of that one.
+    """
+    fields: list[Any] = []
+    for kind in kinds:
+        hints = {**get_type_hints(kind), **types}
+        for field in attrs.fields(kind):
+            default = {} if isinstance(field.default, attrs.Factory) else field.default  # type: ignore[arg-type]
+            given = () if default is attrs.NOTHING else (default,)  # msgspec copies an empty default
+            fields += [] if hints[field.name] in kinds else [(field.name, hints[field.name], *given)]
+    return _decoder(msgspec.defstruct("Line", fields, kw_only=True))
 
 
 _DEEPEST = 200
@@ -201,7 +181,7 @@ def read_trial(
     `sample` returns a sample by its id, and `characteristics` those of an agent by its label.
     """
     try:
-        told = _decoder(_TrialLine).decode(line)
+        told = _line(Trial, sample=str).decode(line)
     except ValueError:
         data = orjson.loads(line)
         data.pop("output", None)  # the transcript has it
@@ -238,7 +218,7 @@ def score_line(line: ScoreLine) -> bytes:
 def read_score(line: bytes) -> ScoreLine:
     """Read a line of scores.jsonl. Raises LookupError, TypeError or ValueError."""
     try:
-        told = _decoder(_ScoreLine).decode(line)
+        told = _line(ScoreLine, Score, value=int | float | None).decode(line)
         read = ScoreLine(
             trial=told.trial,
             sample=told.sample,
