@@ -6,7 +6,7 @@ import base64
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ class Sent:
 
 @attrs.define
 class Cloud:
-    """What gives tokens that live `life` seconds, and models that want the last of them.
+    """What gives tokens that live `life` seconds, and models that want the last of them, or the `key`.
 
     `issued` has what was given, by its kind and in order. Where it `refuses`, it says what it was sent.
     """
@@ -61,6 +61,7 @@ class Cloud:
     respond: Respond
     life: int = 3600
     refuses: bool = False
+    key: str | None = None
     sent: list[Sent] = attrs.field(factory=list, init=False)
     issued: list[str] = attrs.field(factory=list, init=False)
     asked: list[Sent] = attrs.field(factory=list, init=False)
@@ -77,7 +78,8 @@ class Cloud:
                 if re.match(path, target):
                     self.asked.append(sent)
                     if self.refuses:
-                        told = f"{sent.target} {sent.headers} {sent.body.decode()} {dict(parse_qsl(sent.body.decode()))}"
+                        body = sent.body.decode()
+                        told = f"{sent.target} {sent.headers} {body} {dict(parse_qsl(body))}"
                         return _json({"error": "invalid_grant", "error_description": told}, 400)
                     return given(self, sent)
             self.sent.append(sent)
@@ -99,12 +101,13 @@ class Cloud:
     def _problem(self, sent: Sent) -> str | None:
         signed = sent.headers.get("authorization", "")
         if signed.startswith("AWS4-"):
-            key = sent.headers.get("x-amz-security-token")
-            if key is not None and key != self.issued[-1]:
-                return f"no session of this stand-in's: {key}"
-            secret = SECRETS["AWS_SECRET_ACCESS_KEY"] if key is None else self.issued[-2]
-            return signature_problem(sent, secret, "bedrock-mantle", key)
-        return None if signed == f"Bearer {self.issued[-1]}" else f"no token of this stand-in's: {signed}"
+            session = sent.headers.get("x-amz-security-token")
+            is_last = session is not None and session == (self.issued or [""])[-1]
+            secret = self.issued[-2] if is_last else SECRETS["AWS_SECRET_ACCESS_KEY"]
+            return signature_problem(sent, secret, "bedrock-mantle", session)
+        token = self.issued[-1] if self.issued else self.key
+        keys = (signed.removeprefix("Bearer "), sent.headers.get("api-key"))
+        return None if token in keys else f"no token of this stand-in's: {keys}"
 
 
 def signature_problem(sent: Sent, secret: str, service: str, session: str | None = None) -> str | None:
@@ -128,15 +131,13 @@ def signature_problem(sent: Sent, secret: str, service: str, session: str | None
     return None if wanted == given["signature"] else "the signature does not fit the request"
 
 
-def google_user(folder: Path, base: str) -> str:
-    """Write a user's application default credentials whose tokens come from a cloud, and return the path."""
+def google_user(folder: Path) -> str:
+    """Write what `gcloud auth application-default login` writes, and return the path."""
     user = {
-        "type": "external_account_authorized_user",
-        "audience": "//iam.googleapis.com/locations/global/workforcePools/a/providers/b",
+        "type": "authorized_user",
         "client_id": "a-client",
         "client_secret": SECRETS["GOOGLE_CLIENT"],
         "refresh_token": SECRETS["GOOGLE_REFRESH"],
-        "token_url": f"{base}/google/token",
         "quota_project_id": "paying-project",
     }
     path = folder / "application_default_credentials.json"
@@ -211,7 +212,7 @@ def _plain(sent: Sent) -> tuple[str, Mapping[str, Any]]:
     if found := re.search(r"/publishers/google/models/(.*)", sent.target):
         return f"/gemini/v1/models/{found[1]}", body
     if found := re.search(r"/publishers/anthropic/models/(.*):(\w+)$", sent.target):
-        assert (body.pop("anthropic_version"), bool(body.get("stream"))) == ("vertex-2023-10-16", "stream" in found[2])
+        assert (True, "stream" in found[2]) == ("20" in body.pop("anthropic_version"), bool(body.get("stream")))
         return "/anthropic/v1/messages", {**body, "model": found[1]}
     last = re.search("/(chat/completions|responses|messages)([?].*)?$", sent.target)
     assert last, sent.target

@@ -32,7 +32,8 @@ _ON_VERTEX: Mapping[str, Mapping[Wire, str]] = {
     "": {"openai-chat": "/endpoints/openapi"},
 }
 """What the models of Vertex AI speak, by the beginnings of their names, and what follows the location's URL for it."""
-_CLAUDE_ON_VERTEX = "vertex-2023-10-16"
+_FIRST_ON_VERTEX = "vertex-2023-10-16"
+"""The first version of Anthropic's API there; later ones have one name everywhere."""
 
 
 def _first(variables: tuple[str, ...]) -> str | None:
@@ -87,7 +88,8 @@ def _for_vertex(request: ModelRequest) -> ModelRequest:
     if request.wire == "anthropic":
         name = quote(body.pop("model"), safe="@:")
         path = f"/publishers/anthropic/models/{name}:{'streamRawPredict' if body.get('stream') else 'rawPredict'}"
-        body.setdefault("anthropic_version", _CLAUDE_ON_VERTEX)
+        version = request.headers.get("anthropic-version", "")
+        body.setdefault("anthropic_version", version if version > "2023-10" else _FIRST_ON_VERTEX)
     elif "/" not in body["model"]:
         body["model"] = f"google/{body['model']}"
     return attrs.evolve(request, path=path, body=json.dumps(body).encode())
@@ -131,6 +133,8 @@ class FoundryProvider(_OneOfTwo):
         return {wire: f"{root}{path}" for wire, path in self.wires.items()} if root else {}
 
     def with_key(self, key: Key) -> Login:
-        """Return how one is signed in by a key: each protocol has another header for it."""
+        """Return how one is signed in by a key, which each protocol has in another header, or by a token."""
+        if key.variable in self.token_variables:
+            return super().with_key(key)
         headers = dict.fromkeys(("api-key", "x-api-key"), key.value)
         return Login(f"the key in {key.where}", platform=SignIn(headers, secrets=((key.where, key.value),)))

@@ -17,6 +17,11 @@ from keval_providers.hosted import HostedProvider, Way
 
 _CHAT: Mapping[Wire, str] = {"openai-chat": ""}
 _OPENAI: Mapping[Wire, str] = {"openai-chat": "", "openai-responses": ""}
+_OPENAI_AND_ANTHROPIC_APART: Mapping[Wire, str] = {
+    "openai-chat": "/openai/v1",
+    "openai-responses": "/openai/v1",
+    "anthropic": "/anthropic",
+}
 _OPENAI_AND_ANTHROPIC: Mapping[Wire, str] = {"openai-chat": "/v1", "openai-responses": "/v1", "anthropic": ""}
 
 _TAKE_MAX_TOKENS = (
@@ -99,21 +104,23 @@ _PROVIDERS = (
         ending="/openai/v1",
         key_header="api-key",
         token_variables=("AZURE_AD_TOKEN", "AZURE_OPENAI_AD_TOKEN"),
-        ways=(_ENTRA,),
+        ways=(_github("keval_providers.entra:from_github", "azure"), _ENTRA),
     ),
     _hosted(
         "azure_ai",
         None,
         "AZURE_AI_API_KEY ANTHROPIC_FOUNDRY_API_KEY",
         "AZURE_AI_API_BASE ANTHROPIC_FOUNDRY_BASE_URL",
-        wires={"openai-chat": "/openai/v1", "openai-responses": "/openai/v1", "anthropic": "/anthropic"},
+        wires=_OPENAI_AND_ANTHROPIC_APART,
         kind=FoundryProvider,
+        token_variables=("AZURE_AD_TOKEN",),
+        ways=(_github("keval_providers.entra:from_github", "azure"), _ENTRA),
     ),
     _hosted(
         "bedrock",
         "https://bedrock-mantle.{region}.api.aws",
         bases="AWS_BEDROCK_BASE_URL",
-        wires={"openai-chat": "/openai/v1", "openai-responses": "/openai/v1", "anthropic": "/anthropic"},
+        wires=_OPENAI_AND_ANTHROPIC_APART,
         ending="/openai/v1",
         kind=BedrockProvider,
         key_variables=(),

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 import attrs
 
 from keval.errors import ModelError
+from keval.redaction import Redactor
 from keval_clients.replies import quoted, what_failed
 
 _MARGIN = 300.0
@@ -84,10 +85,10 @@ class RenewedToken:
             if self._token is not None and self._is_good():
                 self._due = min(now + _PAUSE, self._token.expires or math.inf)
                 return
-            told = what_failed(error)
-            for secret in self.secrets:  # before a run begins, nobody else takes them out
-                told = told.replace(secret, "[secret]")
-            told = f"no token to sign in with: {self.source}: {quoted(told)}; {self.remedy}"
+            redactor = Redactor()  # before a run begins, there is no other
+            redactor.learn((self.source, secret) for secret in self.secrets)
+            said = quoted(redactor.text(what_failed(error)))
+            told = f"no token to sign in with: {self.source}: {said}; {self.remedy}"
             self._failed = now, told
             raise ModelError(told, status=401) from error
         self._token, self._due = token, time.time() + life - min(_MARGIN, life / 5)
