@@ -49,20 +49,21 @@ def read_refusal(status: int, body: bytes) -> Refused:
         found = [*_strings(orjson.loads(body))]
     except ValueError:
         found = []
-    said = _TAG.sub(" ", body[:_SEARCHED].decode("utf-8", "replace"))  # a proxy's web page, where it is no JSON
-    texts = [*dict.fromkeys(text for is_code, text in found if not is_code)] or [said]
+    said = [text for is_code, text in found if not is_code] or [body[:_SEARCHED].decode("utf-8", "replace")]
+    # Of a proxy's web page, the words.
+    texts = [*dict.fromkeys(_TAG.sub(" ", text) if text.lstrip().startswith("<") else text for text in said)]
     # A number repeats the status, and `error` is the type of each error of Anthropic's API.
     codes = [text for is_code, text in found if is_code and not text.isdecimal() and text != "error"]
     text = " ".join("; ".join(texts).split())[:_LONGEST] or "without a text"
     text += "".join(f" ({code})" for code in codes[:1] if code not in text)
-    said = " ".join((*codes, *texts))[:_SEARCHED]
+    marked = " ".join((*codes, *texts))[:_SEARCHED]
     table = _table()
     causes, by_status = table["causes"], table["statuses"].get(str(status))
-    if status == 408 or re.search(table["content"], said, re.IGNORECASE):
+    if status == 408 or re.search(table["content"], marked, re.IGNORECASE):
         return Refused(text)
     for mark in table["marks"]:
         # a generator, so that `unless` is searched only where the pattern fits
-        searched = (re.search(mark[part], said, re.IGNORECASE) for part in ("pattern", "unless") if part in mark)
+        searched = (re.search(mark[part], marked, re.IGNORECASE) for part in ("pattern", "unless") if part in mark)
         if next(searched) and not next(searched, None):
             return Refused(text, causes[mark["cause"]], certain=mark["cause"] != "missing")
     # 403 and 404 may concern one request alone; a wrong key (401) or no credit (402) concerns all.

@@ -116,7 +116,7 @@ def _pointed_at(told: Any) -> Iterator[str]:
 
 def _named_at(name: str, told: str) -> int | None:
     """Return where a message names a field; a word that may stand in any sentence has to be marked as a name."""
-    marked = rf"(?:[\"'`.\[]|: ){name}(?:[\"'`\]]|\W*$)"
+    marked = rf"(?:[\"'`.\[]|: ){name}(?:[\"'`\]]|\W*$| \()"
     plain = "_" in name or name in {"seed", "temperature"}
     found = re.search(rf"\b{name}\b" if plain else marked, told, re.IGNORECASE)
     return None if found is None else found.start()

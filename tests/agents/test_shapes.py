@@ -1,0 +1,181 @@
+"""Replies and refusals as vendors really write them: one table of what is right, over all adapters and judges."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import pytest
+
+from keval import open_run
+from keval.plugin import PluginWarning
+from keval.records.models import Wire
+from tests.agents.shapes import ANSWER, Asked, Respond, Said, Vendor, reply, serving, verdict
+from tests.conftest import Project
+
+COLUMNS: Mapping[str, tuple[Wire, str]] = {
+    "openai-chat": ("openai-chat", "type: openai, model: openai/{}"),
+    "openai-responses": ("openai-responses", "type: openai, model: openai/{}, api: responses"),
+    "anthropic": ("anthropic", "type: anthropic, model: anthropic/{}"),
+    "gadk-gemini": ("gemini", "type: gadk, model: google/{}"),
+    "gadk-chat": ("openai-chat", "type: gadk, model: openai/{}, api: chat"),
+    "gadk-responses": ("openai-responses", "type: gadk, model: openai/{}, api: responses"),
+    "gadk-anthropic": ("anthropic", "type: gadk, model: anthropic/{}"),
+    "ms-chat": ("openai-chat", "type: ms, model: openai/{}"),
+    "ms-responses": ("openai-responses", "type: ms, model: openai/{}, api: responses"),
+    "judge-openai": ("openai-chat", "type: openai, model: openai/{}"),
+    "judge-anthropic": ("anthropic", "type: anthropic, model: anthropic/{}"),
+}
+"""Who asks, over which wire: agents, and judges."""
+JUDGES = [name for name in COLUMNS if name.startswith("judge")]
+
+
+@attrs.frozen
+class Row:
+    """A shape, and what is right for it: an answer (of a judge, a score), or a `failure` with these `words`.
+
+    `refused` is the field that the endpoint does not take: a request that has it is sent once more, and that is told,
+    unless it is `silent`. `wires` are those of which the shape is one.
+    """
+
+    respond: Respond
+    failure: str | None = None
+    words: str = ""
+    refused: str | None = None
+    silent: bool = False
+    wires: Sequence[Wire] = ("openai-chat", "openai-responses", "anthropic", "gemini")
+
+    def is_of(self, column: str) -> bool:
+        return COLUMNS[column][0] in self.wires
+
+
+def fine(asked: Asked) -> Said:
+    return Said(verdict(asked) if "--judge" in asked.model else reply(asked.wire))
+
+
+def refusing(field: str, told: object, status: int = 400, **rest: Any) -> Row:
+    """A shape of an endpoint that does not take a field."""
+
+    def respond(asked: Asked) -> Said:
+        return Said(told, status) if _holds(asked.body, field) else fine(asked)
+
+    return Row(respond, refused=field, **rest)
+
+
+def failing(told: object, words: str, status: int = 400, **rest: Any) -> Row:
+    """A shape of an endpoint that refuses whatever it is asked."""
+    said = Said(told, status, headers={"x-request-id": "r7"}, **rest)
+    return Row(lambda asked: said, f"http_{status}", f"the model's endpoint answered with status {status}: {words}")
+
+
+def _holds(body: Mapping[str, Any], field: str) -> bool:
+    if field == "response_format":
+        return body.get(field, "") is None
+    return field in body or field in body.get("generationConfig", ())
+
+
+def _error(message: str, param: str | None = None) -> object:
+    return {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": None}}
+
+
+FORBIDDEN = {"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted", "input": 1}
+UNKNOWN = 'Invalid JSON payload received. Unknown name "seed": Cannot find field.'
+USE = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+CHAT: Sequence[Wire] = ("openai-chat",)
+ROWS = {
+    "plain": Row(fine),
+    # Fields that keval and frameworks add, and endpoints refuse.
+    "seed-google": refusing("seed", [{"error": {"code": 400, "message": UNKNOWN}}]),
+    "seed-fastapi": refusing("seed", {"detail": [FORBIDDEN]}, 422),
+    "seed-mistral": refusing("seed", {"object": "error", "message": {"detail": [FORBIDDEN]}}, 422),
+    "max-tokens": refusing("max_tokens", _error(USE, "max_tokens"), wires=CHAT),
+    "max-completion-tokens": refusing(
+        "max_completion_tokens", _error("Extra inputs are not permitted: max_completion_tokens"), 422, wires=CHAT
+    ),
+    "null-format": refusing("response_format", _error("response_format must be an object"), silent=True, wires=CHAT),
+    "store": refusing("store", _error("Unrecognized request argument supplied: store"), wires=["openai-responses"]),
+    "include": refusing(
+        "include", _error("Encrypted content is not supported.", "include"), silent=True, wires=["openai-responses"]
+    ),
+    # Refusals that stay, in the vendor's own words.
+    "openai-words": failing(_error("We are closed."), "We are closed. (invalid_request_error) (request r7)"),
+    "text-words": failing({"error": "We are closed."}, "We are closed. (request r7)"),
+    "message-words": failing({"message": "We are closed."}, "We are closed. (request r7)", 422),
+    "fastapi-words": failing(
+        {"detail": [{"loc": ["body", "day"], "msg": "We are closed."}]}, "body.day: We are closed. (request r7)", 422
+    ),
+    "page-words": failing(b"<html><h1>Closed</h1></html>", "Closed", type="text/html"),
+}
+TABLE = [(shape, column) for shape, row in ROWS.items() for column in COLUMNS if row.is_of(column)]
+CONFIG = """
+dataset: {{path: questions.jsonl}}
+agents: {agents}
+metrics: [basic/contains]
+execution: {{max_concurrent: 16, retry: {{max_attempts: 1}}}}
+"""
+JUDGING = "judges: {judges}\nrubrics: [{{right: {{instructions: Is it right?, levels: {{1: 'No.', 5: 'Yes.'}}}}}}]\n"
+QUESTION = {"id": "q", "question": "Which city?", "answer": "Paris"}
+
+
+@attrs.frozen
+class Outcome:
+    """What came of a request: the answer or score, or the kind of failure with its message; and what was told."""
+
+    answer: object
+    kind: str | None
+    message: str
+    asked: list[dict[str, Any]]
+    told: list[str]
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, str], Outcome]:
+    """One run of all agents, and one of all judges."""
+    found: dict[str, tuple[object, str | None, str]] = {}
+    vendor = Vendor({shape: row.respond for shape, row in ROWS.items()})
+    models = {f"{shape}--{column}": COLUMNS[column][1] for shape, column in TABLE}
+    options = {name: f"{name}: {{{asks.format(name)}, max_tokens: 50}}" for name, asks in models.items()}
+    judges = [text for name, text in options.items() if "--judge" in name]
+    agents = [text for name, text in options.items() if "--judge" not in name]
+    told: list[str] = []
+    for name, config in {
+        "agents": CONFIG.format(agents=f"{{{', '.join(agents)}}}"),
+        "judges": CONFIG.format(agents="{plain: {type: openai, model: openai/plain--openai}}")
+        + JUDGING.format(judges=f"{{{', '.join(judges)}}}"),
+    }.items():
+        project = Project(tmp_path_factory.mktemp(name))
+        project.write(eval_yaml=config, questions_jsonl=json.dumps(QUESTION) + "\n")
+        with serving(vendor) as environ, warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always", PluginWarning)
+            outcome = project.run("eval.yaml", env=environ)
+        assert outcome.code in (0, 3), outcome.stderr  # 3, as of some agents all trials fail
+        told += [str(each.message) for each in warned]
+        run = open_run(project.run_directory())
+        for trial in run.trials():
+            failure = trial.failure
+            said = failure and (failure.kind, failure.message)
+            found[trial.agent] = (trial.transcript and trial.transcript.output, *(said or (None, "")))
+        for score in run.scores():
+            if score.judge is not None:
+                failure = score.failure
+                found[score.judge] = (score.score.value, *((failure.kind, failure.message) if failure else (None, "")))
+    return {
+        (shape, column): Outcome(*found[name], vendor.asked[name], [text for text in told if repr(name) in text])
+        for shape, column in TABLE
+        for name in [f"{shape}--{column}"]
+    }
+
+
+@pytest.mark.parametrize(("shape", "column"), TABLE)
+def test_one_thing_is_the_same_for_all(outcomes: Mapping[tuple[str, str], Outcome], shape: str, column: str) -> None:
+    row, outcome = ROWS[shape], outcomes[shape, column]
+    is_refused = row.refused is not None and _holds(outcome.asked[0], row.refused)
+
+    assert row.failure == outcome.kind, outcome.message
+    assert row.words in outcome.message
+    if row.failure is None:
+        assert (5.0 if column in JUDGES else ANSWER) == outcome.answer
+    assert ([1 + is_refused], [is_refused and not row.silent]) == ([len(outcome.asked)], [bool(outcome.told)])
