@@ -41,7 +41,7 @@ class KevalError(Exception):
 
 
 class PluginWarning(RuntimeWarning):
-    """A plugin did something wrong that does not change the results of the run."""
+    """A plugin, or keval itself, tells of something wrong that does not change the results of the run."""
 
 
 # A named tuple, as attrs would add a tenth to what `keval --help` takes.

@@ -10,7 +10,7 @@ import json
 import logging
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -28,10 +28,14 @@ _SHOWN |= {*"\u2007\u2008\u2009\u200a\u202f\u205f\u3000"}
 
 @attrs.define
 class _Terminal:
-    """What a command shows: without the secrets that its redactor knows, and its messages as JSON or as text."""
+    """What a command shows: without the secrets that its redactor knows, and its messages as JSON or as text.
+
+    `aside` is given what other packages than keval's warn of, if that is not shown.
+    """
 
     redactor: Redactor = attrs.field(factory=Redactor)
     json: bool = False
+    aside: Callable[[str, str], object] | None = None
 
 
 # A stack: what a command calls as another command has a redactor of its own meanwhile.
@@ -52,6 +56,12 @@ def log_as_json() -> None:
 def logs_json() -> bool:
     """Return whether the command that runs writes its messages as lines of JSON."""
     return bool(_terminals) and _terminals[-1].json
+
+
+def set_aside(keep: Callable[[str, str], object] | None) -> None:
+    """Give `keep` what other packages warn of, in place of showing it: the file or the logger, and the text."""
+    if _terminals:
+        _terminals[-1].aside = keep
 
 
 def log_event(event: str, **fields: Any) -> None:
@@ -97,6 +107,9 @@ def guarded() -> Iterator[None]:
     def shown(
         message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
     ) -> str:
+        if (keep := _terminals[-1].aside) is not None and not issubclass(category, PluginWarning):
+            keep(filename, f"{category.__name__}: {message}")
+            return ""
         if logs_json():
             return _event("message", {"message": f"warning: {message}"}) + "\n"
         if issubclass(category, PluginWarning):
@@ -127,6 +140,10 @@ class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # generic to t
         self._shown: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
+        if (keep := _terminals[-1].aside) is not None and not record.name.startswith("keval"):
+            raised = f": {record.exc_info[1]!r}" if record.exc_info else ""
+            keep(record.name, f"{record.levelname}: {record.getMessage()}{raised}")
+            return
         if _is_handled(record) or (text := record.getMessage()) in self._shown:
             return
         self._shown.add(text)

@@ -15,7 +15,7 @@ import attrs
 
 from keval.config.evaluation import Budget
 from keval.config.secrets import learn_config
-from keval.errors import RunError
+from keval.errors import PluginWarning, RunError
 from keval.execute.admission import Stop, StoppedError
 from keval.execute.bringup.description import describe_starts
 from keval.execute.bringup.preflight import Ready
@@ -111,7 +111,9 @@ class RunStart:
         finally:
             for error in await scope.close():
                 # The results are safe on disk.
-                warnings.warn(f"while closing: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=1)
+                warnings.warn(f"while closing: {type(error).__name__}: {error}", PluginWarning, stacklevel=1)
+            for watcher in watching.values():
+                watcher.ends()
 
     @property
     def redact(self) -> Redactor:

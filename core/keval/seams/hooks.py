@@ -329,3 +329,7 @@ class RunWatcher(Protocol):
     def begins(self, key: TrialKey) -> None:
         """Be told that a trial begins."""
         ...
+
+    def ends(self) -> None:
+        """Be told that nothing of the run is up any more; also if it could not begin, and was not published."""
+        ...

@@ -19,7 +19,7 @@ from typing import Literal
 import attrs
 import orjson
 
-from keval.errors import RunError
+from keval.errors import PluginWarning, RunError
 from keval.files import open_added, read_kept
 from keval.records.manifest import WorkerEntry
 from keval.records.scores import ScoreLine
@@ -213,6 +213,9 @@ class LiveStateWriter:
         """Note that a trial begins."""
         self._in_flight[key.id] = _InFlight(key)
 
+    def ends(self) -> None:
+        """Do nothing: the files went when the block of `publishing` ended."""
+
     @hookimpl
     def keval_trial_finished(self, trial: Trial) -> None:
         self._in_flight.pop(trial.id, None)
@@ -265,7 +268,7 @@ class LiveStateWriter:
         except OSError as error:
             told = f"{folder / LIVE_FILE} cannot be written: {error.strerror or error}"
             # No reason to end the run, which only loses its viewers.
-            warnings.warn(f"{told}; viewers cannot show the live state of the run", RuntimeWarning, stacklevel=1)
+            warnings.warn(f"{told}; viewers cannot show the live state of the run", PluginWarning, stacklevel=1)
         finally:
             self._listen(on=False)
 

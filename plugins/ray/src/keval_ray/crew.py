@@ -16,7 +16,7 @@ import ray
 from ray.exceptions import RayError
 
 from keval import Failure, RunError, Sample, Trial
-from keval.errors import OutageError, PreflightError, TrialError
+from keval.errors import OutageError, PluginWarning, PreflightError, TrialError
 from keval.execute.limits import RunLimits
 from keval.records.manifest import WorkerEntry
 from keval.records.trial import TrialKey
@@ -24,7 +24,7 @@ from keval.seams.distribution import CrewOrder, CrewWatcher, Job, JobOutbox, Pac
 from keval.seams.live_events import LiveEvent
 from keval_ray.cluster import Demand, actor as new_actor, here
 from keval_ray.limiter import Limiter
-from keval_ray.worker import Batch, BringUp, RayWorker, RunTask, ScoreTask, Task, TaskError, Usage
+from keval_ray.worker import Batch, BringUp, RayWorker, RunTask, ScoreTask, Task, TaskError, Usage, WorkerWarning
 
 _LOOKING = 2.0
 """Seconds between two looks at whether the cluster has place for more workers."""
@@ -94,7 +94,7 @@ class RayCrew:
         """Run every trial of the job, at most `job.max_concurrent` at once."""
         if job.max_concurrent < len(self._places):
             told = f"{len(self._places)} workers have {job.max_concurrent} trials at once between them"
-            warnings.warn(f"{told}; raise execution.max_concurrent (-j)", RuntimeWarning, stacklevel=2)
+            warnings.warn(f"{told}; raise execution.max_concurrent (-j)", PluginWarning, stacklevel=2)
         self._outbox = job.outbox
         try:
             async with asyncio.TaskGroup() as group:
@@ -214,7 +214,7 @@ class RayCrew:
                 task.add_done_callback(self._left)
             if not self._places and not told:
                 told = True
-                warnings.warn(f"no node has place for a worker, which needs {demand}", RuntimeWarning, stacklevel=2)
+                warnings.warn(f"no node has place for a worker, which needs {demand}", PluginWarning, stacklevel=2)
             await asyncio.sleep(_LOOKING)
 
     def came_up(self, place: WorkerPlace) -> None:
@@ -230,13 +230,14 @@ class RayCrew:
         """Note that a worker did something, was lost or ended."""
         self._watcher.worker_changed(place.entry)
 
-    def hear(self, place: WorkerPlace, events: Sequence[LiveEvent], told: Sequence[str]) -> None:
+    def hear(self, place: WorkerPlace, events: Sequence[LiveEvent], told: Sequence[WorkerWarning]) -> None:
         """Hand on live events and warnings of a worker."""
         if (outbox := self._outbox) is not None:
             for event in events:
                 outbox.event(event)
-        for text in told:
-            warnings.warn(f"{place.entry.name}: {text}", RuntimeWarning, stacklevel=2)
+        for each in told:
+            kind = PluginWarning if each.is_plain else UserWarning
+            warnings.warn_explicit(f"{place.entry.name}: {each.text}", kind, each.file, 1)
 
     async def lost(self, place: WorkerPlace, tasks: Sequence[Assigned]) -> None:
         """Give the tasks of a lost worker to others, and free what it held."""
@@ -262,7 +263,7 @@ class RayCrew:
         """Warn of what keeps workers from coming up, if any is up; without one, it is the error that ends the run."""
         if self._up:
             for problem in self._problems[self._told :]:
-                warnings.warn(f"{problem}; the run goes on with other workers", RuntimeWarning, stacklevel=2)
+                warnings.warn(f"{problem}; the run goes on with other workers", PluginWarning, stacklevel=2)
             self._told = len(self._problems)
 
     def _left(self, task: asyncio.Task[None]) -> None:

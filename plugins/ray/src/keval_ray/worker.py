@@ -17,7 +17,7 @@ import attrs
 import ray
 
 from keval import Sample
-from keval.errors import ConfigError, OutageError, PreflightError
+from keval.errors import ConfigError, OutageError, PluginWarning, PreflightError
 from keval.execute.limits import RunLimits
 from keval.records.trial import TrialKey
 from keval.seams.distribution import CrewOrder, PackedScores, PackedTrial, WantedScore
@@ -64,12 +64,21 @@ class Usage:
 
 
 @attrs.frozen
+class WorkerWarning:
+    """A warning in the process of a worker, by a file; `is_plain` tells one of keval's own or a plugin's."""
+
+    text: str
+    file: str
+    is_plain: bool
+
+
+@attrs.frozen
 class Batch:
     """What a worker has done since it was asked before; results are by the number of their task."""
 
     results: Mapping[int, PackedTrial | PackedScores | TaskError]
     events: Sequence[LiveEvent]
-    warnings: Sequence[str]
+    warnings: Sequence[WorkerWarning]
     usage: Usage
 
 
@@ -97,7 +106,7 @@ class RayWorker:
         self._tasks: set[asyncio.Task[None]] = set()
         self._results: dict[int, PackedTrial | PackedScores | TaskError] = {}
         self._events: list[LiveEvent] = []
-        self._warnings: list[str] = []
+        self._warnings: list[WorkerWarning] = []
         self._news = asyncio.Event()
         self._under_way = 0
         self._last_batch = 0.0
@@ -202,9 +211,10 @@ class RayWorker:
             self._events.append(event)
             self._news.set()
 
-    def _warn(self, message: Warning | str, *_: object, **__: object) -> None:
+    def _warn(self, message: Warning | str, category: type[Warning], filename: str, *_: object, **__: object) -> None:
         if self._worker is not None:
-            self._warnings.append(self._worker.hidden(str(message)))
+            text, is_plain = self._worker.hidden(str(message)), issubclass(category, PluginWarning)
+            self._warnings.append(WorkerWarning(text, filename, is_plain))
             self._news.set()
 
 

@@ -74,7 +74,7 @@ class Recorder:
     def listing(self, use: ServerUse | McpServer, condition: str | None) -> ServerUse | McpServer:
         if isinstance(use, McpServer) or not use.server.tap:
             told = f"{_unseen(use)} is recorded, and the run cannot be replayed; remove `tap: false` from the context"
-            warnings.warn(told, RuntimeWarning, stacklevel=2)
+            warnings.warn(told, PluginWarning, stacklevel=2)
         if isinstance(use, McpServer):
             return use
         log = self._listed[FrameKey("server", condition=condition, server=use.name)] = TrafficLog()

@@ -347,7 +347,7 @@ class TrialConversation:
     async def close(self) -> None:
         """End the conversation, with its servers."""
         for error in await self._scope.close():
-            warnings.warn(f"while {self.agent} ended: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=1)
+            warnings.warn(f"while {self.agent} ended: {type(error).__name__}: {error}", PluginWarning, stacklevel=1)
         hooks, info = self.worker.ready.hooks, self._info
         # Hooks are told of an end only where they were told of the beginning.
         if info is None or not hooks.prepare_trials:
