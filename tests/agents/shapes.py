@@ -29,8 +29,12 @@ class Asked:
     body: Body
 
     @property
-    def streams(self) -> bool:
-        return bool(self.body.get("stream"))
+    def has_result(self) -> bool:
+        """Whether it tells what a tool returned."""
+        told = json.dumps(self.body)
+        return any(
+            mark in told for mark in ('"tool_call_id"', "function_call_output", "tool_result", "functionResponse")
+        )
 
 
 @attrs.frozen
@@ -90,6 +94,29 @@ def reply(wire: Wire, text: str = ANSWER) -> Body:
             content = {"role": "model", "parts": [{"text": text}]}
             counts = {"promptTokenCount": 11, "candidatesTokenCount": 5, "totalTokenCount": 16}
             return {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "usageMetadata": counts}
+
+
+def calling(asked: Asked, arguments: Body) -> Body:
+    """A reply that calls the first tool of the request."""
+    told = reply(asked.wire)
+    written = json.dumps(arguments)
+    tool = asked.body["tools"][0]
+    match asked.wire:
+        case "openai-chat":
+            function = {"name": tool["function"]["name"], "arguments": written}
+            calls = [{"id": "call_1", "type": "function", "function": function}]
+            message = {"role": "assistant", "content": None, "tool_calls": calls}
+            told["choices"][0].update(message=message, finish_reason="tool_calls")
+        case "openai-responses":
+            call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": tool["name"]}
+            told["output"] = [{**call, "arguments": written, "status": "completed"}]
+        case "anthropic":
+            told["content"] = [{"type": "tool_use", "id": "call_1", "name": tool["name"], "input": arguments}]
+            told["stop_reason"] = "tool_use"
+        case "gemini":
+            name = tool["functionDeclarations"][0]["name"]
+            told["candidates"][0]["content"]["parts"] = [{"functionCall": {"name": name, "args": arguments}}]
+    return told
 
 
 def verdict(asked: Asked) -> Body:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import warnings
 from collections.abc import Mapping, Sequence
@@ -11,9 +12,15 @@ import attrs
 import pytest
 
 from keval import open_run
-from keval.plugin import PluginWarning
-from keval.records.models import Wire
-from tests.agents.shapes import ANSWER, Asked, Respond, Said, Vendor, reply, serving, verdict
+from keval.execute.models.exchange import ModelExchange
+from keval.plugin import Endpoint, Model, PluginWarning
+from keval.records.models import Asker, Wire
+from keval_gateway.proxy import LoopbackProxy
+from keval_replay.replay import PlayedGate
+from keval_testing import agent_stage as staged
+from keval_testing.agent_stage import AgentStage
+from tests.agents.shapes import ANSWER, Asked, Respond, Said, Vendor, calling, reply, serving, verdict
+from tests.agents.stage import OTHER_WIRES, Adapter
 from tests.conftest import Project
 
 COLUMNS: Mapping[str, tuple[Wire, str]] = {
@@ -179,3 +186,44 @@ def test_one_thing_is_the_same_for_all(outcomes: Mapping[tuple[str, str], Outcom
     if row.failure is None:
         assert (5.0 if column in JUDGES else ANSWER) == outcome.answer
     assert ([1 + is_refused], [is_refused and not row.silent]) == ([len(outcome.asked)], [bool(outcome.told)])
+
+
+WHOLE = {
+    "openai": Adapter("keval_openai", "OpenAI"),
+    "openai responses": Adapter("keval_openai", "OpenAI", {"api": "responses"}),
+    "anthropic": Adapter("keval_anthropic", "Anthropic"),
+    "gadk": Adapter("keval_gadk", "Gadk"),
+    "ms": Adapter("keval_ms", "Ms"),
+    **OTHER_WIRES,
+}
+
+
+@pytest.mark.parametrize("adapter", WHOLE.values(), ids=[*WHOLE])
+def test_a_reply_that_is_not_streamed_is_read_where_a_stream_was_asked_for(
+    runner: asyncio.Runner, stage: AgentStage, adapter: Adapter
+) -> None:
+    def respond(asked: Asked) -> Said:
+        tools = asked.body.get("tools")
+        return Said(calling(asked, {"a": 2, "b": 3}) if tools and not asked.has_result else reply(asked.wire))
+
+    vendor = Vendor({"whole": respond})
+    with serving(vendor) as environ:
+        base = environ["ANTHROPIC_BASE_URL"]
+        urls: dict[Wire, str] = {"anthropic": base, "gemini": base}
+        urls |= dict.fromkeys(("openai-chat", "openai-responses"), f"{base}/v1")
+
+        async def scenario() -> staged.Outcome:
+            there = Endpoint("whole", urls, "key")
+            route = ModelExchange(make_gate=PlayedGate).route(Asker("agent", "a"), there)
+            async with LoopbackProxy().open([route]) as [proxied]:
+                own = adapter.module in {"keval_openai", "keval_anthropic"}  # which need no proxy
+                model = Model("of", "whole", there if own else proxied)
+                return await stage.play(lambda _: adapter.build(model), streams=True)
+
+        outcome = runner.run(scenario())
+
+    assert outcome.error is None
+    assert [(ANSWER, ["add"])] == [
+        (outcome.transcript.output, [call.name for call in outcome.transcript.tool_calls if call.error is None])
+    ]
+    assert all(body.get("stream", True) for body in vendor.asked["whole"])

@@ -135,7 +135,7 @@ class ProxyApp:
             body=body,
             asker=route.asker,
         )
-        answering = asyncio.create_task(self._answer(route, asked, send))
+        answering = asyncio.create_task(self._answer(route, asked, send, streams=found.streams))
         if key is not None:
             # The attempt waits for it when it ends, so that what the reply cost counts for the attempt.
             key.in_flight.add(answering)
@@ -151,11 +151,13 @@ class ProxyApp:
         if not answering.cancelled():
             answering.result()
 
-    async def _answer(self, route: ProxyRoute, asked: ModelRequest, send: Send) -> None:
+    async def _answer(self, route: ProxyRoute, asked: ModelRequest, send: Send, *, streams: bool) -> None:
         async with AsyncExitStack() as opened:
             try:
                 sender = self._sender(route.endpoint, asked.wire)
                 response = await route.exchange(asked, partial(sender.send, opened=opened, streams=True))
+                if streams:
+                    response = await _as_stream(asked.wire, response)
                 start = _start(response)
             except Exception as error:  # noqa: BLE001 - the seam to whatever stands behind the proxy
                 response = _refusal(asked.wire, ModelFault(502, what_failed(error)))
@@ -200,6 +202,17 @@ class ProxyApp:
 def models_beside(route: ProxyRoute, routes: Iterable[ProxyRoute]) -> Mapping[str, ProxyRoute]:
     """Return the other routes of an asker by the names of their models."""
     return {model_name(each.endpoint.model): each for each in routes if each.asker == route.asker and each is not route}
+
+
+async def _as_stream(wire: Wire, response: ModelResponse) -> ModelResponse:
+    """Return a reply as a stream, also where the endpoint does not know how to stream; clients read nothing else."""
+    if response.status != 200 or not response.headers.get("content-type", "").startswith("application/json"):
+        return response
+    try:
+        body = b"".join(PROTOCOLS[wire].streamed(orjson.loads(await response.read())))
+    except (AttributeError, LookupError, TypeError, ValueError):  # an error, or no reply of the protocol
+        return response
+    return ModelResponse.of(200, {**response.headers, "content-type": "text/event-stream"}, body)
 
 
 def _start(response: ModelResponse) -> Message:

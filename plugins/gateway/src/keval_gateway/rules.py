@@ -56,11 +56,15 @@ _LEADS_ELSEWHERE = re.compile(
 
 @attrs.frozen
 class ReplyCall:
-    """A request for a reply, to be passed on: its wire, the model, and the path below the base URL, with its query."""
+    """A request for a reply, to be passed on: its wire, the model, and the path below the base URL, with its query.
+
+    If it `streams`, it asks for a stream of events.
+    """
 
     wire: Wire
     model: str
     path: str
+    streams: bool = False
 
 
 def decide(method: str, path: str, query: str, body: bytes, models: Models) -> ReplyCall | Mapping[str, Any]:
@@ -88,7 +92,9 @@ def decide(method: str, path: str, query: str, body: bytes, models: Models) -> R
         asked += [place["model"] for place in places if isinstance(place, dict) and "model" in place]
         # The first is the model of the request; those of tools only have to be allowed.
         name, *_ = [_checked_model(model, call.wire, models) for model in asked]
-        return attrs.evolve(call, model=name, path=f"{call.path}{_checked_query(query)}")
+        path = f"{call.path}{_checked_query(query)}"
+        streams = bool(content.get("stream")) or ":streamGenerateContent?alt=sse" in path
+        return attrs.evolve(call, model=name, path=path, streams=streams)
     raise ModelFault(
         403,
         "only requests for a reply are passed on to the model; keval answers those that list models or count tokens,"

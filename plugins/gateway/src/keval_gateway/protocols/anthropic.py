@@ -73,11 +73,24 @@ class AnthropicMessages:
         blocks += [
             {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in answer.calls
         ]
-        return {**_head(request, answer), "content": blocks, "stop_reason": _stop(answer), "usage": _usage(answer)}
+        return {
+            "id": f"msg_{answer.id}",
+            "type": "message",
+            "role": "assistant",
+            "model": request.model,
+            "content": blocks,
+            "stop_reason": _stop(answer),
+            "stop_sequence": None,
+            "usage": _usage(answer),
+        }
 
     def events(self, request: ChatRequest, answer: WireReply) -> Iterator[bytes]:
-        """Yield the message's events, from message_start to message_stop."""
-        for event in _events(request, answer):
+        """Yield the message's events."""
+        yield from self.streamed(self.render(request, answer))
+
+    def streamed(self, reply: Mapping[str, Any]) -> Iterator[bytes]:
+        """Yield a whole reply as its events, from message_start to message_stop."""
+        for event in _events(reply):
             yield frame(event, event["type"])
 
     def fault(self, fault: ModelFault) -> dict[str, Any]:
@@ -116,18 +129,6 @@ def _messages(item: Mapping[str, Any], names: dict[str, str]) -> Iterator[ChatMe
         yield ChatMessage("user", "\n".join(texts), media=media(blocks))
 
 
-def _head(request: ChatRequest, answer: WireReply) -> dict[str, Any]:
-    return {
-        "id": f"msg_{answer.id}",
-        "type": "message",
-        "role": "assistant",
-        "model": request.model,
-        "content": [],
-        "stop_reason": None,
-        "stop_sequence": None,
-    }
-
-
 def _stop(answer: WireReply) -> str:
     if answer.cut is not None:
         return {"length": "max_tokens", "refusal": "refusal"}[answer.cut]
@@ -144,22 +145,27 @@ def _usage(answer: WireReply) -> dict[str, Any]:
     }
 
 
-def _events(request: ChatRequest, answer: WireReply) -> Iterator[dict[str, Any]]:
-    usage = _usage(answer)
+_GROWS = {
+    "text": (("text_delta", "text", "text"),),
+    "thinking": (("thinking_delta", "thinking", "thinking"), ("signature_delta", "signature", "signature")),
+    "tool_use": (("input_json_delta", "input", "partial_json"),),
+}
+"""By a block's type: the kinds of what it grows by, each with the field of the block, and of what is added."""
+
+
+def _events(reply: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    ended = {name: reply.get(name) for name in ("stop_reason", "stop_sequence")}
+    usage = reply.get("usage") or {}
+    begun = {**reply, **dict.fromkeys(ended), "content": [], "usage": {**usage, "output_tokens": 1}}
     # As in the API: the output so far at the beginning, and all of it in `message_delta`.
-    yield {"type": "message_start", "message": {**_head(request, answer), "usage": {**usage, "output_tokens": 1}}}
-    # Each block as it begins, the type of what it grows by and the field of that, and the whole of it.
-    blocks: list[tuple[dict[str, Any], str, str, str]] = []
-    if answer.text:
-        blocks.append(({"type": "text", "text": ""}, "text_delta", "text", answer.text))
-    for call in answer.calls:
-        block = {"type": "tool_use", "id": call.id, "name": call.name, "input": {}}
-        blocks.append((block, "input_json_delta", "partial_json", orjson.dumps(call.arguments).decode()))
-    for index, (block, kind, field, whole) in enumerate(blocks):
-        yield {"type": "content_block_start", "index": index, "content_block": block}
-        for piece in pieces(whole):
-            yield {"type": "content_block_delta", "index": index, "delta": {"type": kind, field: piece}}
+    yield {"type": "message_start", "message": begun}
+    for index, block in enumerate(reply["content"]):
+        grows = [(kind, block[field], part) for kind, field, part in _GROWS.get(block["type"], ()) if field in block]
+        empty = {field: {} if field == "input" else "" for _, field, _ in _GROWS.get(block["type"], ())}
+        yield {"type": "content_block_start", "index": index, "content_block": {**block, **empty}}
+        for kind, whole, part in grows:
+            for piece in pieces(whole if isinstance(whole, str) else orjson.dumps(whole).decode()):
+                yield {"type": "content_block_delta", "index": index, "delta": {"type": kind, part: piece}}
         yield {"type": "content_block_stop", "index": index}
-    delta = {"stop_reason": _stop(answer), "stop_sequence": None}
-    yield {"type": "message_delta", "delta": delta, "usage": usage}
+    yield {"type": "message_delta", "delta": ended, "usage": usage}
     yield {"type": "message_stop"}

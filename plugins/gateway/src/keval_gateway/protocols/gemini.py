@@ -65,6 +65,10 @@ class GeminiContent:
             yield frame(_response(request, answer, [{"text": piece}], last=False))
         yield frame(_response(request, answer, _call_parts(answer) or [{"text": ""}], last=True))
 
+    def streamed(self, reply: Mapping[str, Any]) -> Iterator[bytes]:
+        """Yield a whole reply as the one event of a stream."""
+        yield frame(reply)
+
     def fault(self, fault: ModelFault) -> dict[str, Any]:
         """Return Google's error object."""
         fallback = "FAILED_PRECONDITION" if fault.status < 500 else "UNKNOWN"

@@ -120,6 +120,17 @@ class OpenAIChat(_OpenAI):
             yield frame({**head, "choices": [], "usage": _usage(answer)})
         yield b"data: [DONE]\n\n"
 
+    def streamed(self, reply: Mapping[str, Any]) -> Iterator[bytes]:
+        """Yield a whole reply as one chunk, and the end mark."""
+        choices = [{**choice, "message": None, "delta": _delta(choice["message"])} for choice in reply["choices"]]
+        yield frame({**reply, "object": "chat.completion.chunk", "choices": choices})
+        yield b"data: [DONE]\n\n"
+
+
+def _delta(message: Mapping[str, Any]) -> dict[str, Any]:
+    calls = message.get("tool_calls") or []
+    return {**message, "tool_calls": [{"index": index, **call} for index, call in enumerate(calls)]}
+
 
 def _tool(function: Mapping[str, Any]) -> ChatTool:
     return ChatTool(function["name"], function.get("description") or "", function.get("parameters") or {})
@@ -197,14 +208,17 @@ class OpenAIResponses(_OpenAI):
             while len(self._stored) > _KEPT:
                 self._stored.popitem(last=False)
         functions = _functions(request.raw)
-        output = [_message(answer, "completed", [_part(answer.text)])] if answer.text or not answer.calls else []
+        output = [_message(answer)] if answer.text or not answer.calls else []
         output += [_call_item(answer, index, functions) for index in range(len(answer.calls))]
         return _response(request, answer, "incomplete" if answer.cut else "completed", output)
 
     def events(self, request: ChatRequest, answer: WireReply) -> Iterator[bytes]:
-        """Yield the response's events; `sequence_number` counts from 0."""
-        finished = self.render(request, answer)
-        for number, event in enumerate(_events(request, answer, finished)):
+        """Yield the response's events."""
+        yield from self.streamed(self.render(request, answer))
+
+    def streamed(self, reply: Mapping[str, Any]) -> Iterator[bytes]:
+        """Yield a whole reply as its events; `sequence_number` counts from 0."""
+        for number, event in enumerate(_events(reply)):
             yield frame({**event, "sequence_number": number}, event["type"])
 
 
@@ -273,8 +287,9 @@ def _part(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _message(answer: WireReply, status: str, content: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"id": f"msg_{answer.id}", "type": "message", "role": "assistant", "status": status, "content": content}
+def _message(answer: WireReply) -> dict[str, Any]:
+    item = {"id": f"msg_{answer.id}", "type": "message", "role": "assistant", "status": "completed"}
+    return {**item, "content": [_part(answer.text)]}
 
 
 def _call_item(answer: WireReply, index: int, functions: Mapping[str, tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
@@ -293,7 +308,6 @@ def _call_item(answer: WireReply, index: int, functions: Mapping[str, tuple[str,
 
 def _response(request: ChatRequest, answer: WireReply, status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
     raw = request.raw
-    done = status in {"completed", "incomplete"}
     reason = {"length": "max_output_tokens", "refusal": "content_filter"}.get(answer.cut or "")
     usage = {
         "input_tokens": answer.input_tokens,
@@ -320,19 +334,22 @@ def _response(request: ChatRequest, answer: WireReply, status: str, output: list
         "tool_choice": raw.get("tool_choice") or "auto",
         "tools": raw.get("tools") or [],
         "top_p": raw.get("top_p"),
-        "usage": usage if done else None,
+        "usage": usage,
     }
 
 
-def _events(request: ChatRequest, answer: WireReply, finished: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    begun = _response(request, answer, "in_progress", [])
+def _events(finished: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    begun = {**finished, "status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
     yield {"type": "response.created", "response": begun}
     yield {"type": "response.in_progress", "response": begun}
     for index, item in enumerate(finished["output"]):
-        place = {"output_index": index, "item_id": item["id"]}
+        place = {"output_index": index, "item_id": item.get("id")}
         if item["type"] == "message":
-            yield _added(index, _message(answer, "in_progress", []))
-            yield from _text_events(item["content"][0], {**place, "content_index": 0})
+            yield _added(index, {**item, "status": "in_progress", "content": []})
+            for number, part in enumerate(item["content"]):
+                yield from _part_events(part, {**place, "content_index": number})
+        elif item["type"] != "function_call":
+            yield _added(index, item)
         else:
             yield _added(index, {**item, "status": "in_progress", "arguments": ""})
             for piece in pieces(item["arguments"]):
@@ -351,9 +368,10 @@ def _added(index: int, item: dict[str, Any]) -> dict[str, Any]:
     return {"type": "response.output_item.added", "output_index": index, "item": item}
 
 
-def _text_events(part: dict[str, Any], place: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield {"type": "response.content_part.added", **place, "part": _part("")}
-    for piece in pieces(part["text"]):
-        yield {"type": "response.output_text.delta", **place, "delta": piece, "logprobs": []}
-    yield {"type": "response.output_text.done", **place, "text": part["text"], "logprobs": []}
+def _part_events(part: dict[str, Any], place: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    field, more = ("refusal", {}) if part["type"] == "refusal" else ("text", {"logprobs": list[Any]()})
+    yield {"type": "response.content_part.added", **place, "part": {**part, field: ""}}
+    for piece in pieces(part[field]):
+        yield {"type": f"response.{part['type']}.delta", **place, "delta": piece, **more}
+    yield {"type": f"response.{part['type']}.done", **place, field: part[field], **more}
     yield {"type": "response.content_part.done", **place, "part": part}
