@@ -12,12 +12,12 @@ from typing import Any
 import attrs
 import pytest
 
-from keval.errors import PreflightError
+from keval.errors import PluginWarning, PreflightError
 from keval.plugin import CrewOrder, CrewWatcher
 from keval.records.manifest import WorkerEntry
 from keval.records.trial import TrialKey
 from keval_ray.crew import Assigned, RayCrew
-from keval_ray.worker import RunTask, Usage, _usage
+from keval_ray.worker import RunTask, Usage, WorkerWarning, _usage
 
 
 @attrs.define(eq=False)
@@ -106,6 +106,19 @@ def test_a_worker_that_does_not_come_up_is_told_of_once_another_is_up() -> None:
     assert [] == alone
     assert ["alone: no such file; the run goes on with other workers"] == up
     assert ["later: no such file; the run goes on with other workers"] == later
+
+
+def test_warnings_of_workers_are_those_of_the_package_that_gave_them() -> None:
+    place = Place("worker-1")
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        crew(place).hear(place, (), [WorkerWarning("old", "/lib/adk.py", False), WorkerWarning("mind", "/k.py", True)])
+
+    assert [(str(each.message), each.filename, each.category) for each in caught] == [
+        ("worker-1: old", "/lib/adk.py", UserWarning),
+        ("worker-1: mind", "/k.py", PluginWarning),
+    ]
 
 
 def test_a_task_that_ends_three_workers_fails_and_ends_no_fourth() -> None:
