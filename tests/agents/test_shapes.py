@@ -188,6 +188,23 @@ def test_one_thing_is_the_same_for_all(outcomes: Mapping[tuple[str, str], Outcom
     assert ([1 + is_refused], [is_refused and not row.silent]) == ([len(outcome.asked)], [bool(outcome.told)])
 
 
+def test_a_run_whose_requests_were_sent_again_is_replayed_as_it_was(project: Project) -> None:
+    shapes = {"seed-mistral": "openai-chat", "max-tokens": "gadk-chat", "include": "openai-responses"}
+    asks = [f"{shape}: {{{COLUMNS[column][1].format(shape)}}}" for shape, column in shapes.items()]
+    project.write(eval_yaml=CONFIG.format(agents=f"{{{', '.join(asks)}}}"), questions_jsonl=json.dumps(QUESTION) + "\n")
+    vendor = Vendor({shape: ROWS[shape].respond for shape in shapes})
+    with serving(vendor) as environ, pytest.warns(PluginWarning, match="takes"):
+        recorded = project.run("eval.yaml", "--record", env=environ)
+    first = project.run_directory()
+    again = project.root / "again"
+
+    replayed = project.keval("run", "--replay", str(first), "-o", str(again))
+
+    (second,) = (path.parent for path in again.glob("*/*/manifest.json"))
+    assert [0, 0, 0] == [recorded.code, replayed.code, project.keval("diff", str(first), str(second)).code]
+    assert {ANSWER} == {trial.transcript and trial.transcript.output for trial in open_run(second).trials()}
+
+
 WHOLE = {
     "openai": Adapter("keval_openai", "OpenAI"),
     "openai responses": Adapter("keval_openai", "OpenAI", {"api": "responses"}),
