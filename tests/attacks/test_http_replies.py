@@ -19,6 +19,10 @@ ROOT = Path(__file__).parents[2]
 CONFIG = {"dataset": {"path": "q.jsonl"}, "metrics": ["basic/turns"]}
 READERS = {
     "plugins/clients/src/keval_clients/http.py",  # the one that bounds replies
+    "plugins/clients/src/keval_clients/client.py",  # an SDK's form of what it read
+    "plugins/clients/src/keval_clients/transport.py",
+    "plugins/providers/src/keval_providers/github.py",  # the tokens of a cloud, from its own endpoint
+    "plugins/providers/src/keval_providers/google.py",
     "agents/a2a/src/keval_a2a/remote.py",  # has it send the SDK's requests
     "agents/http/src/keval_http/caller.py",  # names its timeouts
     "plugins/mcp/src/keval_mcp/server/streams.py",  # bounds the SDK's own

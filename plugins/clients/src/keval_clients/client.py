@@ -132,10 +132,12 @@ class Client:
         except Exception as error:  # the seam to the middleware
             if (answer := getattr(error, "response", None)) is not None:
                 raise refused(answer.status_code, answer.headers, answer.content) from error
-            cause = error.__cause__ or error  # Anthropic's SDK makes an error of its own of any other
+            # Anthropic's SDK makes an error of its own, which has the request, of any other.
+            cause = getattr(error, "request", None) and error.__cause__
             if isinstance(cause, TrialError):
                 raise cause from None
-            raise ModelError(quoted(what_failed(cause)), status=502) from error  # type: ignore[arg-type]
+            failed = cause if isinstance(cause, Exception) else error
+            raise ModelError(quoted(what_failed(failed)), status=502) from error
         return response
 
 
