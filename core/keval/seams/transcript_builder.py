@@ -43,7 +43,7 @@ class TranscriptBuilder:
     _meter: UseMeter | None = None
     _messages: list[Message] = attrs.field(factory=list, init=False)
     _calls: list[ToolCall] = attrs.field(factory=list, init=False)
-    _started: dict[int, float] = attrs.field(factory=dict, init=False)
+    _started: dict[int, float | None] = attrs.field(factory=dict, init=False)
     _told: ModelUse = attrs.field(factory=ModelUse, init=False)
     _durations: list[float] = attrs.field(factory=list, init=False)
     _tools: tuple[str, ...] | None = attrs.field(default=None, init=False)
@@ -125,16 +125,22 @@ class TranscriptBuilder:
             self._tell("text_streamed", turn=max(self._turn, 0), text=text)
 
     def called(
-        self, name: str, arguments: Mapping[str, Any], id: str | None = None, *, own: bool = False, ago: float = 0.0
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        id: str | None = None,
+        *,
+        own: bool = False,
+        ago: float | None = 0,
     ) -> None:
         """Report that the model's latest reply asked for a tool call; report the reply with `model_called` first.
 
         `own` says that the tool is the agent's own, and no server of the context has it. `ago` is how many seconds ago
-        the call began, if that is not now.
+        the call began, if that is not now; `None` if nobody knows, as of a tool that the model's vendor ran.
         """
-        self._started[len(self._calls)] = self._clock() - ago
+        self._started[len(self._calls)] = None if ago is None else self._clock() - ago
         turn, elapsed = max(self._turn, 0), self.requests.elapsed()
-        at = None if elapsed is None else max(0.0, elapsed - ago)
+        at = None if elapsed is None or ago is None else max(0.0, elapsed - ago)
         call = ToolCall(name, arguments, id=id, turn=turn, model_call=self._told.calls or None, own=own, at=at)
         self._calls.append(call)
         self._tell("tool_called", name=name, arguments=arguments, id=id)
@@ -160,7 +166,8 @@ class TranscriptBuilder:
         """
         for index, call in enumerate(self._calls):
             if index in self._started and (call.id == id if id is not None else name in (None, call.name)):
-                took = self._clock() - self._started.pop(index)
+                began = self._started.pop(index)
+                took = None if began is None else self._clock() - began
                 executions = None if sent else 0
                 done = attrs.evolve(
                     call,

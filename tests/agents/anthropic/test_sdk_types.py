@@ -10,8 +10,9 @@ import pytest
 from anthropic.types import Message as SdkMessage
 from starlette.responses import JSONResponse, Response
 
-from keval import Message
+from keval import Message, Sample, Trial
 from keval.plugin import Citation, Context, TrialError
+from keval_analysis.timeline import timelines
 from keval_anthropic import Anthropic
 
 Json = dict[str, Any]
@@ -116,7 +117,16 @@ def test_thinking_server_tools_and_citations_are_kept_and_go_back_unchanged(
         ),
         ("fly", {"to": "Rome"}, None, "there is no tool named 'fly'", False),
     ]
+    assert [(call.at is None, call.duration is None) for call in transcript.tool_calls] == [
+        *[(True, True)] * 2,
+        (False, False),
+    ]
     assert (transcript.usage.input_tokens, transcript.usage.service_tier) == (30, "priority")
+    (timeline,) = timelines(Trial("t", Sample("s", "?"), "a", "c", 1, transcript))
+    assert [step.label for step in timeline.steps] == [
+        *("question", "model call 1", "text", "web_search", "model call 2", "text", "web_fetch", "fly"),
+        *("model call 3", "answer"),
+    ]
 
 
 @pytest.mark.parametrize(

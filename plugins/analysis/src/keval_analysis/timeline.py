@@ -258,9 +258,9 @@ def _said_with(
     """Return what the agent said by the number of the model's reply that it came with; `None` if it is unknown.
 
     A transcript has a message for each result, in the order in which they came: a text after them is of the reply
-    that follows.
+    that follows. A tool that the model's vendor ran, which has no time, answered within its reply.
     """
-    answered = sorted(call.model_call or 0 for _, call in calls)
+    answered = sorted((call.model_call or 0) - (call.own and call.at is None) for _, call in calls)
     found: dict[int | None, list[int]] = {}
     results = 0
     for index, message in messages:

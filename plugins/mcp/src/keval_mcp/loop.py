@@ -193,7 +193,7 @@ class ToolLoop:
                     thought, sources = part.reasoning, part.citations
                     builder.said(part.text, truncated=reply.truncated, reasoning=thought, citations=sources)
                 case Call():
-                    builder.called(part.name, part.arguments, part.id, own=True)
+                    builder.called(part.name, part.arguments, part.id, own=True, ago=None)
                 case Result(is_error=True):
                     builder.returned(error=part.text, id=part.id)
                 case Result():
