@@ -67,7 +67,7 @@ def test_a_refusal_says_until_when_to_wait(vendor: Vendor) -> None:
         ({"message": {"detail": [{"loc": ["day"], "msg": "no"}, {"loc": ["hour"], "msg": "no"}]}}, "day: no; hour: no"),
         (b"<html><head><style>h1 {}</style></head>\n<h1>Not\ntoday</h1></html>", "Not today"),
         (b"", "without a text"),
-        ({"error": "Use v1/responses."}, "Use v1/responses.; agents ask that API with `api: responses`"),
+        ({"error": "Use v1/responses."}, "Use v1/responses; agents ask that API with `api: responses`"),
     ],
     ids=str,
 )

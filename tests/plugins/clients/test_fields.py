@@ -21,6 +21,7 @@ SENT = {
     "max_tokens": 5,
     "temperature": 0.5,
     "user": "ada",
+    "include": ["reasoning.encrypted_content"],
     "stream_options": {"include_usage": True},
     "response_format": None,
     "tools": [{"type": "function", "function": {"name": "add", "strict": True}}, {"name": "of responses"}],
@@ -86,6 +87,14 @@ CASES = {
         {"error": {"message": USE, "param": "max_tokens"}},
         lacking("max_tokens", max_completion_tokens=5),
         ["takes `max_tokens` as `max_completion_tokens` alone"],
+    ),
+    "place in it": ({"error": {"message": "Invalid value.", "param": "include[0]"}}, lacking("include"), []),
+    "place in it (FastAPI)": (of(["body", "include", 0]), lacking("include"), []),
+    "what it is": ({"error": {"message": "Encrypted content is not supported."}}, lacking("include"), []),
+    "router": (
+        {"error": {"message": "Provider returned error", "metadata": {"raw": json.dumps(of(["body", "seed"]))}}},
+        lacking("seed"),
+        ["takes no `seed`"],
     ),
     "null": ({"error": {"message": "response_format: must be an object"}}, lacking("response_format"), []),
     "message": (

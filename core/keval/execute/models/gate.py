@@ -77,7 +77,8 @@ class Failed:
 
     def as_error(self) -> ModelError:
         """Return the error that the agent or judge would make of it, of a program that does not tell it."""
-        told = f"the model's endpoint answered with status {self.status}: {self.message}"
+        said = self.refusal.text if self.refusal else self.message
+        told = f"the model's endpoint answered with status {self.status}: {said}"
         return ModelError(told, status=self.status, retry_after=self.retry_after)
 
     def passed_on(self) -> ModelResponse:

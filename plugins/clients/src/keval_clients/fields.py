@@ -20,12 +20,14 @@ Fields: TypeAlias = Mapping[str, str | None]
 """Fields by place and name, such as `tools.strict`, with the name that the endpoint takes; `None` if it takes none."""
 
 _OPTIONAL = (
-    *("seed", "stream_options", "parallel_tool_calls", "store", "include", "metadata", "user", "prompt_cache_key"),
-    *("safety_identifier", "generationConfig.seed", "tools.strict", "messages.name", "messages.refusal"),
-    *("messages.annotations", "messages.audio", "messages.function_call", "messages.reasoning"),
-    *("messages.reasoning_content", "messages.reasoning_details"),
+    *("seed", "stream_options", "parallel_tool_calls", "store", "include", "metadata", "client_metadata", "user"),
+    *("prompt_cache_key", "prompt_cache_retention", "safety_identifier", "generationConfig.seed", "tools.strict"),
+    *("messages.name", "messages.refusal", "messages.annotations", "messages.audio", "messages.function_call"),
+    *("messages.reasoning", "messages.reasoning_content", "messages.reasoning_details"),
 )
 """Without these a request asks for the same."""
+_SAID = {"include": r"\bencrypted[_ ]content\b"}
+"""Patterns of what endpoints call a field, where that is not its name."""
 _RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _UNKNOWN = re.compile(
     r"\b(not (be )?(support|permit|allow|recogni[sz]e)|unsupported|instead|unknown|unrecogni[sz]ed|unexpected|extra)",
@@ -107,9 +109,9 @@ def _pointed_at(told: Any) -> Iterator[str]:
     elif isinstance(told, dict):
         for name, value in told.items():
             if name == "param" and isinstance(value, str):
-                yield _name(value)
+                yield _name(re.sub(r"\[\d*\]", "", value))
             elif name == "loc" and isinstance(value, list):
-                yield from (part for part in value[-1:] if isinstance(part, str))
+                yield from [part for part in value if isinstance(part, str)][-1:]
             elif name != "input":  # what FastAPI quotes of the request
                 yield from _pointed_at(value)
 
@@ -118,5 +120,6 @@ def _named_at(name: str, told: str) -> int | None:
     """Return where a message names a field; a word that may stand in any sentence has to be marked as a name."""
     marked = rf"(?:[\"'`.\[]|: ){name}(?:[\"'`\]]|\W*$| \()"
     plain = "_" in name or name in {"seed", "temperature"}
-    found = re.search(rf"\b{name}\b" if plain else marked, told, re.IGNORECASE)
+    pattern = _SAID.get(name, rf"\b{name}\b" if plain else marked)
+    found = re.search(pattern, told, re.IGNORECASE)
     return None if found is None else found.start()

@@ -25,7 +25,7 @@ def refused(status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
 
     told = f"the model's endpoint answered with status {status}: {read_refusal(status, body).text}"
     if "v1/responses" in told:  # where OpenAI names the API that a model is served over
-        told += "; agents ask that API with `api: responses`"
+        told = f"{told.removesuffix('.')}; agents ask that API with `api: responses`"
     told += request_of({REQUEST: request_id(headers)})
     return ModelError(told, status=status, retry_after=retry_after_seconds(headers.get("retry-after")))
 
