@@ -10,11 +10,11 @@ import attrs
 
 from keval.config.evaluation import Budget, Condition, DatasetFile, Evaluation, Execution, Header, PluginSpec
 from keval.config.source import KeyPath, Source
-from keval.config.structure import options_class, provider_of, structure
+from keval.config.structure import options_class, provider_of, read_model, structure
 from keval.config.variables import interpolate, written_secrets
 from keval.errors import PluginError, Problem, suggestion
 from keval.records.interventions import Intervention
-from keval.records.models import Model, Price
+from keval.records.models import Price
 from keval.seams import registry
 from keval.seams.dialects import unread
 from keval.seams.installation import missing_package, package_of
@@ -270,13 +270,13 @@ class SectionReader:
         example = "models to prices, such as `openai/gpt-4o-mini: {input: 0.15, output: 0.6}`"
         for model, entry in self._mapping("prices", example).items():
             try:
-                Model.parse(model)
+                name = str(read_model(model))
             except ValueError as error:
                 self._problem(("prices", model), str(error), at_key=True)
                 continue
             written = {"source": "config", **entry} if isinstance(entry, dict) else entry
             if (price := self._record(Price, written, ("prices", model))) is not None:
-                prices[model] = price
+                prices[name] = price
         return prices
 
     def _providers(self) -> dict[str, Any]:

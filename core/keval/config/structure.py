@@ -44,6 +44,12 @@ def provider_of(name: str) -> str | None:
     return None
 
 
+def read_model(text: str) -> Model:
+    """Read `provider/name`, or a name alone that belongs to the family of a vendor. Raises ValueError."""
+    provider = None if "/" in text else provider_of(text)
+    return Model.parse(f"{provider}/{text}" if provider else text)
+
+
 UNIONS: tuple[Any, ...] = (Union, UnionType)
 SEQUENCES: tuple[Any, ...] = (tuple, list, Sequence)
 MAPPINGS: tuple[Any, ...] = (dict, Mapping)
@@ -210,7 +216,7 @@ def _converter() -> cattrs.Converter:
     converter.register_structure_hook(float, _exactly(float, float))
     converter.register_structure_hook(bool, _exactly(bool, lambda text: _SWITCHES[text.lower()]))
     converter.register_structure_hook(Path, lambda value, _: _reading.get().base / _text(value, Path))
-    converter.register_structure_hook(Model, lambda value, _: Model.parse(_text(value, Model)))
+    converter.register_structure_hook(Model, lambda value, _: read_model(_text(value, Model)))
     converter.register_structure_hook_func(lambda wanted: wanted is Any, lambda value, _: value)
     converter.register_structure_hook_func(_has_origin(Literal), _one_of)
     converter.register_structure_hook_factory(_is_record, _record)

@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 import attrs
 
 from keval.config.evaluation import Retry
-from keval.errors import Stage, TrialError
+from keval.errors import ModelError, Stage, TrialError
 from keval.records.trial import Failure
 
 
@@ -179,7 +179,13 @@ async def run_attempt(
 def failure_of(error: BaseException, stage: Stage | None = None) -> Failure:
     """Return an error as data. An error that keval does not explain keeps its traceback. `stage` overrides its own."""
     if isinstance(error, TrialError):
-        return Failure(stage or error.stage, error.kind, str(error) or error.kind)
+        kind, said = error.kind, str(error) or error.kind
+        if isinstance(error, ModelError) and not error.retryable:
+            from keval.execute.models.denials import content_refused  # few requests are refused
+
+            if (reason := content_refused(error)) is not None:
+                kind, said = reason.kind, f"{said}; {reason.remedy}"
+        return Failure(stage or error.stage, kind, said)
     kind = type(error).__name__
     return Failure(stage or "agent", kind, str(error) or kind, "".join(traceback.format_exception(error)))
 

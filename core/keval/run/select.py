@@ -9,8 +9,8 @@ import attrs
 
 from keval.config.evaluation import Evaluation, PluginSpec
 from keval.config.sections import implied_judge
+from keval.config.structure import read_model
 from keval.errors import PluginError, Problem, suggestion
-from keval.records.models import Model
 from keval.seams import registry
 from keval.seams.dialects import renamed
 
@@ -168,7 +168,7 @@ def _with_models(
         try:
             if not equals:
                 raise ValueError(f"expected LABEL=provider/name, such as --model {(labels or ['agent'])[0]}=…")
-            Model.parse(model)
+            read_model(model)
             if not meant:
                 raise ValueError(f"no agent or judge is labelled {label!r}{suggestion(label, labels, 'labels')}")
             if len(meant) > 1:

@@ -87,7 +87,7 @@ def test_a_response_that_ended_early_with_nothing_in_it_is_no_answer(
     ("error", "kind", "message"),
     [
         ({"code": 502, "message": "Provider disconnected"}, "http_502", "the model failed: 502: Provider disconnected"),
-        (None, "failed", "the model failed: failed: no reason given"),
+        (None, "http_500", "the model failed: no reason given"),
     ],
 )
 def test_a_completion_that_its_provider_broke_off_is_no_answer(

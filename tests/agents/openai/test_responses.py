@@ -165,10 +165,10 @@ def test_a_call_that_was_cut_off_is_not_made(play: Any, response: Any, called: A
     ("code", "kind", "retryable"),
     [
         ("rate_limit_exceeded", "rate_limit", True),
-        ("server_error", "server_error", True),
-        ("vector_store_timeout", "vector_store_timeout", True),
-        ("invalid_prompt", "invalid_prompt", False),
-        ("bio_policy", "bio_policy", False),
+        ("server_error", "http_500", True),
+        ("vector_store_timeout", "http_504", True),
+        ("invalid_prompt", "http_400", False),
+        ("bio_policy", "http_400", False),
     ],
 )
 def test_a_failure_inside_a_reply_is_retried_where_it_may_pass(
@@ -191,6 +191,6 @@ def test_a_reply_that_was_not_finished_is_no_answer(play: Any, response: Any, st
     played = play(OpenAI, response("It is", usage=usage, status=status, error=None), api="responses")
 
     assert isinstance(played.error, TrialError)
-    assert (played.error.stage, played.error.kind, played.error.retryable) == ("model", status, True)
-    assert str(played.error) == f"the model failed: {status}: no reason given"
+    assert (played.error.stage, played.error.kind, played.error.retryable) == ("model", "http_500", True)
+    assert str(played.error) == f"the model failed: its status is {status}"
     assert (played.transcript.output, played.transcript.usage) == ("", Usage(10, 5))

@@ -110,15 +110,15 @@ RESPONSE: Json = {"id": "r", "status": "completed", "output": [], "usage": None}
         ("chat", {"choices": [{"delta": {"content": [1]}}]}, "bad_reply", True),
         ("chat", {"choices": 7}, "bad_reply", True),
         ("responses", {"type": "error", "code": "rate_limit_exceeded", "message": "."}, "rate_limit", True),
-        ("chat", {"error": "it broke off"}, "failed", True),
-        ("responses", {"error": {"code": None, "message": "broke off"}}, "failed", True),
+        ("chat", {"error": "it broke off"}, "http_500", True),
+        ("responses", {"error": {"code": None, "message": "broke off"}}, "http_500", True),
         (
             "responses",
             {
                 "type": "response.failed",
                 "response": {**RESPONSE, "status": "failed", "error": {"code": "server_error", "message": "."}},
             },
-            "server_error",
+            "http_500",
             True,
         ),
         (
@@ -127,7 +127,7 @@ RESPONSE: Json = {"id": "r", "status": "completed", "output": [], "usage": None}
                 "type": "response.failed",
                 "response": {**RESPONSE, "status": "failed", "error": {"code": "invalid_prompt", "message": "."}},
             },
-            "invalid_prompt",
+            "http_400",
             False,
         ),
     ],

@@ -235,7 +235,7 @@ def test_a_table_that_fails_is_named_and_the_run_goes_on(project: Project, recwa
 @pytest.mark.parametrize(
     ("prices", "problem"),
     [
-        ("gpt-4o: {input: 1, output: 2}", "5:10: a model is provider/name, such as openai/gpt-4o-mini; got 'gpt-4o'"),
+        ("ours: {input: 1, output: 2}", "5:10: a model is provider/name, such as openai/gpt-4o-mini; got 'ours'"),
         ("openai/x: {input: 1}", "5:20: the key 'output' is missing; add `output:` with a number"),
         ("openai/x: {input: 1, output: -2}", "5:39: 'output' must be US dollars per million tokens, 0 or more: -2"),
         ("openai/x: {input: 1, output: two}", "5:39: expected a number, got 'two'"),

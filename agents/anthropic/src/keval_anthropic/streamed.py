@@ -5,21 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from keval.plugin import ModelError, TranscriptBuilder
-from keval_clients import broken_off, no_reply, read_json
-
-_STATUSES = {
-    "authentication_error": 401,
-    "billing_error": 402,
-    "invalid_request_error": 400,
-    "not_found_error": 404,
-    "overloaded_error": 529,
-    "permission_error": 403,
-    "rate_limit_error": 429,
-    "request_too_large": 413,
-    "timeout_error": 504,
-}
-"""The HTTP status of each type of error but `api_error`, by the API's reference."""
+from keval.plugin import TranscriptBuilder
+from keval_clients import broken_off, no_reply, read_failure, read_json
 
 
 async def whole_message(events: AsyncIterator[Mapping[str, Any]], builder: TranscriptBuilder) -> dict[str, Any]:
@@ -47,7 +34,7 @@ async def whole_message(events: AsyncIterator[Mapping[str, Any]], builder: Trans
                 case "message_stop":
                     return {**message, "content": [_closed(block, message) for block in message["content"]]}
                 case "error":
-                    raise _failure(event["error"])
+                    raise read_failure(event["error"])
         except (AttributeError, IndexError, KeyError, TypeError) as error:
             raise no_reply(event) from error
     raise broken_off()
@@ -84,9 +71,3 @@ def _closed(block: dict[str, Any], message: Mapping[str, Any]) -> dict[str, Any]
 
 def _known(usage: Mapping[str, Any]) -> dict[str, Any]:
     return {name: count for name, count in usage.items() if count is not None}
-
-
-def _failure(error: Mapping[str, Any]) -> ModelError:
-    kind = error.get("type")
-    told = f"the model failed: {kind or 'no reason given'}: {error.get('message') or ''}"
-    return ModelError(told, status=_STATUSES.get(kind or "", 500))

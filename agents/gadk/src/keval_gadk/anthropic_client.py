@@ -12,8 +12,8 @@ from google.adk.models.anthropic_llm import AnthropicLlm
 from google.adk.models.llm_response import LlmResponse
 
 from keval.plugin import Endpoint, ModelError, report_request
-from keval_clients import Network, refused
-from keval_gadk.failure import failed_midway, unreachable
+from keval_clients import Network, read_failure, refused
+from keval_gadk.failure import unreachable
 from keval_gadk.toolset import ResultForm
 
 
@@ -43,7 +43,7 @@ class AnthropicClient:
 
     def failure(self, error: Exception) -> ModelError:
         if isinstance(error, APIStatusError) and error.response.is_success:
-            return failed_midway(error.type, error.api_message)
+            return read_failure({"type": error.type, "message": error.api_message})
         if isinstance(error, APIStatusError):
             return refused(error.status_code, error.response.headers, error.response.content)
         return unreachable(error)

@@ -153,6 +153,8 @@ def _explained(client: ModelClient) -> Callable[[CallbackContext, LlmRequest, Ex
     return failed
 
 
+_REFUSAL = "OpenAI refusal: "
+"""What ADK writes before a refusal of OpenAI's Responses API."""
 _BROKEN_OFF = "its stream ended before the reply did"
 
 
@@ -262,7 +264,8 @@ class Observer:
 
 def _said(response: LlmResponse, *, thought: bool = False) -> str:
     parts = (response.content.parts if response.content else None) or []
-    return "".join(part.text for part in parts if part.text and bool(part.thought) is thought)
+    text = "".join(part.text for part in parts if part.text and bool(part.thought) is thought)
+    return text.removeprefix(_REFUSAL)
 
 
 def _tool_names(request: LlmRequest) -> list[str]:

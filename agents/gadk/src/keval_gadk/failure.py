@@ -9,6 +9,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.genai.types import BlockedReason, FinishReason as GeminiFinishReason
 
 from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, SILENCE, FinishReason, ModelError, TrialError
+from keval_clients import read_failure
 
 _QUOTED = 1000
 _FILTERED = {
@@ -17,27 +18,8 @@ _FILTERED = {
     *(reason.value for reason in BlockedReason if reason is not BlockedReason.OTHER),
 }
 """Why a filter stopped a reply, or refused the prompt."""
-_STATUSES: Mapping[object, int] = {
-    "authentication_error": 401,
-    "billing_error": 402,
-    "invalid_request_error": 400,
-    "not_found_error": 404,
-    "overloaded_error": 529,
-    "permission_error": 403,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "request_too_large": 413,
-    "timeout_error": 504,
-}
-"""The HTTP status that a word of Anthropic's or OpenAI's for a failure stands for."""
 # ADK's own words, by which alone such a reply is known.
 _NO_CHOICES = "OpenAI response contained no choices."
-
-
-def failed_midway(code: object, said: object) -> ModelError:
-    """Return the error for a failure that is told within a stream, by a word or an HTTP status."""
-    status = int(code) if isinstance(code, str) and code.isdecimal() else _STATUSES.get(code, 500)
-    return ModelError(f"the model failed: {code or 'no reason given'}: {said}"[:_QUOTED], status=status)
 
 
 def bad_reply(problem: object) -> TrialError:
@@ -55,11 +37,7 @@ def silent(response: LlmResponse) -> TrialError:
     if code is None or said == _NO_CHOICES:
         return bad_reply(said or "it has no candidates")
     if "code" in told:  # OpenAI's Responses API reports a failure inside a reply
-        limited = told["code"] == "rate_limit_exceeded"
-        return ModelError(
-            f"the model failed: {told['code']}: {told.get('message') or 'no reason given'}",
-            status=429 if limited else 500,
-        )
+        return read_failure(told)
     return _finish_reason(reason, told).no_answer(": ".join(filter(None, [reason, said]))[:_QUOTED])
 
 

@@ -11,8 +11,8 @@ from google.adk.models import BaseLlm
 from google.adk.models.llm_response import LlmResponse
 
 from keval.plugin import Endpoint, TrialError, Wire, report_request
-from keval_clients import Network, refused
-from keval_gadk.failure import bad_reply, failed_midway, unreachable
+from keval_clients import Network, read_failure, refused
+from keval_gadk.failure import bad_reply, unreachable
 from keval_gadk.toolset import ResultForm
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ class OpenAIClient:
             case openai.APIResponseValidationError():
                 return bad_reply(error)
             case _:
-                told = (getattr(error, name, None) for name in ("code", "type"))
-                return failed_midway(next(filter(None, told), None), error)
+                told = {name: getattr(error, name, None) for name in ("code", "type")}
+                return read_failure({**told, "message": error})
 
     async def aclose(self) -> None:
         await self._http.aclose()

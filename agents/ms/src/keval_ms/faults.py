@@ -10,7 +10,7 @@ from agent_framework import ChatResponse, ChatResponseUpdate
 from openai import APIConnectionError, APIError, APIResponseValidationError, APIStatusError
 
 from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, FinishReason, ModelError, TrialError, is_blank
-from keval_clients import refused
+from keval_clients import read_failure, refused
 
 _FINISH_REASONS: Mapping[str | None, FinishReason] = {"length": MAX_OUTPUT_TOKENS, "content_filter": REFUSAL}
 """The values of the framework's `finish_reason` with which a reply may be cut off."""
@@ -43,9 +43,9 @@ def model_fault(error: Exception) -> TrialError:
             # The SDK only says "Connection error."; what failed underneath is in its cause.
             return ModelError(f"{cause} {cause.__cause__ or ''}".strip())
         case APIError() as cause if not isinstance(cause, APIResponseValidationError):
-            return _failed_midway(cause.code or cause.type, cause)
+            return read_failure({"code": cause.code, "type": cause.type, "message": cause})
         case _ if told := next(filter(None, (_TOLD.match(str(each)) for each in causes(error))), None):
-            return _failed_midway(told["code"], told["said"])
+            return read_failure({"code": told["code"], "message": told["said"]})
         case _:
             return bad_reply(described(error))
 
@@ -66,7 +66,8 @@ def broken_off() -> TrialError:
 def reply_fault(response: ChatResponse[Any], reply: object) -> TrialError | None:
     """Find why a reply with HTTP status 200, which the API calls `reply`, fails the trial, if it does."""
     if getattr(reply, "status", None) == "failed":
-        return _reported(reply)
+        error = getattr(reply, "error", None)
+        return read_failure({name: getattr(error, name, None) for name in ("code", "message")})
     # The framework takes a completion without choices for an answer that is empty.
     if not response.messages and response.finish_reason is None:
         return bad_reply("it has no choices")
@@ -89,16 +90,3 @@ def bad_reply(problem: str) -> TrialError:
     """Return the error for a reply that does not have the API's shape; another attempt may get another one."""
     said = f"the framework made nothing of the model's reply: {problem}"
     return TrialError(said, stage="model", kind="bad_reply", retryable=True)
-
-
-def _failed_midway(code: str | None, said: object) -> ModelError:
-    """Return a failure that is told within a stream; OpenRouter's code is an HTTP status."""
-    status = int(code) if code and code.isdecimal() else 429 if code == "rate_limit_exceeded" else 500
-    return ModelError(f"the model failed: {code or 'no reason given'}: {said}", status=status)
-
-
-def _reported(reply: object) -> ModelError:
-    """Return the failure that the Responses API reports inside a reply."""
-    error = getattr(reply, "error", None)
-    code, message = getattr(error, "code", "failed"), getattr(error, "message", "no reason given")
-    return ModelError(f"the model failed: {code}: {message}", status=429 if code == "rate_limit_exceeded" else 500)

@@ -10,9 +10,9 @@ import attrs
 
 from keval import Message
 from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, is_blank, usage_in
-from keval_clients import no_reply
+from keval_clients import mend_calls, no_reply, read_failure, text_in
 from keval_mcp import Call, Media, Reply, Result, Tool
-from keval_openai.formats import citations, file_name, parameters, read_call, read_failure, result_parts, text_in
+from keval_openai.formats import citations, file_name, parameters, read_call, result_parts
 from keval_openai.streamed import whole_completion
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ class CompletionsChat:
         answered = await self._post()
         try:
             choice = answered["choices"][0]
-            message, reply = choice["message"], _read(choice, answered)
+            message = choice["message"]
+            mend_calls(message, len(self._messages))
+            reply = _read(choice, answered)
         except (AttributeError, IndexError, KeyError, TypeError) as error:
             raise no_reply(answered) from error
         # With its calls a message goes back as it came, as some endpoints want to see what the model thought before it
@@ -118,7 +120,7 @@ def _read(choice: Mapping[str, Any], answered: Mapping[str, Any]) -> Reply:
     calls = tuple(_call(call, cut if call is written[-1] else None) for call in written)
     fault = cut.no_answer() if cut and is_blank(text) and not calls else None
     if finished == "error":  # an upstream provider of OpenRouter's failed while it wrote
-        fault = read_failure(choice.get("error"), "failed", answered)
+        fault = read_failure(choice.get("error"), answered)
     said = Message("assistant", text, reasoning=thought, citations=citations(message.get("annotations")))
     truncated = cut is not None and cut.truncates
     return Reply((said,), calls, usage_in("openai-chat", (answered,)), fault=fault, truncated=truncated)
@@ -128,14 +130,11 @@ def _told(message: Mapping[str, Any]) -> tuple[str, str]:
     """Return the reasoning and the text of a message: vendors have several fields for reasoning, Mistral has chunks."""
     fields = (message.get("reasoning_content"), message.get("reasoning"))
     thought = next((told for told in fields if told and isinstance(told, str)), "")
-    content = message.get("content") or message.get("refusal") or ""
+    content = message.get("content")
     if isinstance(content, list):
         thought += "".join(text_in(chunk["thinking"]) for chunk in content if chunk["type"] == "thinking")
-        content = text_in(content)
-    if not isinstance(content, str):
-        raise TypeError("the content is no text")
-    return thought, content
+    return thought, text_in(content) or text_in(message.get("refusal"))
 
 
 def _call(call: Mapping[str, Any], cut: FinishReason | None) -> Call:
-    return read_call(call["id"] or "", call["function"]["name"], call["function"]["arguments"], cut)
+    return read_call(call["id"], call["function"]["name"], call["function"]["arguments"], cut)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, Literal, TypeAlias
 
-from keval.plugin import Citation, FinishReason, ModelError, TrialError
-from keval_clients import quoted, read_json, request_of
+from keval.plugin import Citation, FinishReason
+from keval_clients import quoted, read_json
 from keval_mcp import Call, Media, Result, Tool
 
 Input: TypeAlias = Literal["image", "pdf", "audio"]
@@ -48,11 +48,6 @@ def citations(annotations: Iterable[Mapping[str, Any]] | None) -> tuple[Citation
     )
 
 
-def text_in(chunks: Iterable[Mapping[str, Any]]) -> str:
-    """Return the text of a message that comes in chunks, as Mistral's do, or of the thinking among them."""
-    return "".join(chunk["text"] for chunk in chunks if chunk["type"] == "text")
-
-
 def result_parts(result: Result) -> tuple[str | Media, ...]:
     """Return what the model is shown of a result; the APIs have no other mark for an error than the text."""
     if not result.is_error:
@@ -69,24 +64,3 @@ def file_name(media: Media) -> str:
 def parameters(tool: Tool) -> Mapping[str, Any]:
     """Return a tool's input schema, with the `properties` that the APIs want of a tool without arguments too."""
     return {"type": "object", "properties": {}, **tool.input_schema}
-
-
-_PASSING = (None, "server_error", "vector_store_timeout")
-"""What may be gone at the next attempt; every other word is OpenAI's for a request that it will not answer."""
-
-
-def read_failure(error: object, otherwise: str, reply: object = None) -> TrialError:
-    """Read an error, whose code is a word of OpenAI's or, from OpenRouter, an HTTP status; `otherwise` is its stead.
-
-    One that is no object says why by itself. `reply` is the whole reply that tells it.
-    """
-    told: Mapping[str, Any] = error if isinstance(error, Mapping) else {"message": error}
-    code = told.get("code") if type(told.get("code")) in (str, int) else None
-    said = quoted(f"the model failed: {code or otherwise}: {told.get('message') or 'no reason given'}") + request_of(
-        reply
-    )
-    if code == "rate_limit_exceeded":
-        return ModelError(said, status=429)
-    if isinstance(code, int):
-        return ModelError(said, status=code)
-    return TrialError(said, stage="model", kind=code or otherwise, retryable=code in _PASSING)

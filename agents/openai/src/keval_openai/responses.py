@@ -10,9 +10,9 @@ import attrs
 
 from keval import Message
 from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, is_blank, usage_in
-from keval_clients import no_reply, readable
+from keval_clients import no_reply, read_failure, readable
 from keval_mcp import Call, Media, Reply, Result, Tool, text_of
-from keval_openai.formats import citations, file_name, parameters, read_call, read_failure, result_parts
+from keval_openai.formats import citations, file_name, parameters, read_call, result_parts
 from keval_openai.streamed import whole_response
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _input(part: str | Media) -> dict[str, Any]:
 def _read(answered: Mapping[str, Any]) -> Reply:
     status, usage = answered.get("status") or "completed", usage_in("openai-responses", (answered,))
     if status not in {"completed", "incomplete"}:
-        return Reply(usage=usage, fault=read_failure(answered.get("error"), status, answered))
+        return Reply(usage=usage, fault=read_failure(answered.get("error") or f"its status is {status}", answered))
     output, cut = answered["output"], None
     if status == "incomplete":
         cut = _FINISH_REASONS.get((answered.get("incomplete_details") or {}).get("reason"), _UNEXPLAINED)

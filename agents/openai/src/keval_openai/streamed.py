@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from keval.plugin import TranscriptBuilder
-from keval_clients import broken_off, no_reply
-from keval_openai.formats import read_failure, text_in
+from keval_clients import broken_off, no_reply, read_failure, text_in
 
 _GROWING = frozenset({"arguments", "content", "data", "reasoning", "reasoning_content", "refusal", "summary", "text"})
 """The fields of a message of which each chunk has a piece; of any other text it has all, some endpoints repeatedly."""
@@ -23,7 +22,7 @@ async def whole_completion(chunks: AsyncIterator[Mapping[str, Any]], builder: Tr
     finished, told = None, dict[str, Any]()
     async for chunk in chunks:
         if error := chunk.get("error"):
-            raise read_failure(error, "failed")
+            raise read_failure(error)
         try:
             told |= {name: chunk[name] for name in ("usage", "service_tier") if chunk.get(name)}
             # Only one reply was asked for.
@@ -59,7 +58,7 @@ async def whole_response(events: AsyncIterator[Mapping[str, Any]], builder: Tran
             case {"type": "response.completed" | "response.incomplete" | "response.failed", "response": dict(whole)}:
                 return whole
             case {"error": dict(error)} | ({"type": "error"} as error):
-                raise read_failure(error, "failed")
+                raise read_failure(error)
     raise broken_off()
 
 

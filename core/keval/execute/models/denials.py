@@ -16,12 +16,16 @@ from typing import Any
 import attrs
 import orjson
 
+from keval.errors import ModelError
+from keval.seams.finish_reason import CONTEXT_WINDOW, REFUSAL, FinishReason
+
 _LONGEST = 500
 _SEARCHED = 20_000
 """Characters of an error in which marks are searched."""
 _TEXTS = ("message", "error", "msg", "detail", "error_description", "error_message", "status_msg", "title", "raw")
 _CODES = ("code", "type", "status", "reason", "quotaId", "status_code")
 _TAG = re.compile(r"<(?:script|style)\b[^>]*>[^<]*|<[^<>]*>", re.IGNORECASE)
+_FOR_CONTENT = (400, 403, 413, 422)
 _WITHIN = ("metadata", "details", "errors", "violations", "base_resp", "response")
 
 
@@ -59,7 +63,7 @@ def read_refusal(status: int, body: bytes) -> Refused:
     marked = " ".join((*codes, *texts))[:_SEARCHED]
     table = _table()
     causes, by_status = table["causes"], table["statuses"].get(str(status))
-    if status == 408 or re.search(table["content"], marked, re.IGNORECASE):
+    if status == 408 or re.search(table["contents"]["refused"], marked, re.IGNORECASE):
         return Refused(text)
     for mark in table["marks"]:
         # a generator, so that `unless` is searched only where the pattern fits
@@ -68,6 +72,12 @@ def read_refusal(status: int, body: bytes) -> Refused:
             return Refused(text, causes[mark["cause"]], certain=mark["cause"] != "missing")
     # 403 and 404 may concern one request alone; a wrong key (401) or no credit (402) concerns all.
     return Refused(text, causes.get(by_status), certain=status in (401, 402))
+
+
+def content_refused(error: ModelError) -> FinishReason | None:
+    """Return why a request was refused, if that was for its content or length: as the reply to it would have ended."""
+    found = (each for each in (REFUSAL, CONTEXT_WINDOW) if re.search(_table()["contents"][each.kind], str(error), re.I))
+    return next(found, None) if error.status in _FOR_CONTENT else None
 
 
 def reported_failure(reply: Mapping[str, Any]) -> tuple[bytes, int] | None:

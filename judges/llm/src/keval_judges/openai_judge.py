@@ -10,7 +10,7 @@ import attrs
 from attrs.validators import ge, optional
 
 from keval.plugin import Endpoint, JudgeContext, Model, Wire
-from keval_clients import check_key, completions_usage, no_reply
+from keval_clients import check_key, completions_usage, no_reply, text_of
 from keval_judges.grader import Api, Reply
 from keval_judges.judge import LlmJudge
 from keval_judges.prompt import Sheet, Structured
@@ -141,7 +141,4 @@ def _text(message: Mapping[str, Any]) -> str:
     if calls:
         # Some servers give the arguments as an object.
         return "\n".join(json.dumps(given, ensure_ascii=False) if isinstance(given, dict) else given for given in calls)
-    content = message.get("content") or ""
-    if isinstance(content, str):
-        return content
-    return "".join(part["text"] for part in content if part["type"] == "text")
+    return text_of(message.get("content"))

@@ -28,6 +28,7 @@ from keval.records.models import (
 )
 from keval.seams.finish_reason import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, FinishReason
 from keval.seams.infrastructure import AttemptKey, ProxyRoute
+from keval_clients.completions import documented
 from keval_clients.http import HttpClient
 from keval_clients.replies import what_failed
 from keval_clients.sender import Sender
@@ -135,7 +136,9 @@ class ProxyApp:
             body=body,
             asker=route.asker,
         )
-        answering = asyncio.create_task(self._answer(route, asked, send, streams=found.streams))
+        answering = asyncio.create_task(
+            self._answer(route, asked, send, streams=found.streams, program=key is not None)
+        )
         if key is not None:
             # The attempt waits for it when it ends, so that what the reply cost counts for the attempt.
             key.in_flight.add(answering)
@@ -151,11 +154,17 @@ class ProxyApp:
         if not answering.cancelled():
             answering.result()
 
-    async def _answer(self, route: ProxyRoute, asked: ModelRequest, send: Send, *, streams: bool) -> None:
+    async def _answer(
+        self, route: ProxyRoute, asked: ModelRequest, send: Send, *, streams: bool, program: bool
+    ) -> None:
         async with AsyncExitStack() as opened:
             try:
                 sender = self._sender(route.endpoint, asked.wire)
                 response = await route.exchange(asked, partial(sender.send, opened=opened, streams=True))
+                # A program has to read what the vendor writes, as it does without keval.
+                if asked.wire == "openai-chat" and not program and response.status == 200 and response.size:
+                    mended = documented(await response.read(), asked.body.count(b'"role"'))
+                    response = ModelResponse.of(response.status, response.headers, mended)
                 if streams:
                     response = await _as_stream(asked.wire, response)
                 start = _start(response)

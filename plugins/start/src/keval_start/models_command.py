@@ -18,7 +18,7 @@ from keval.cli.options import json_option
 from keval.cli.session import run_to_end
 from keval.config.load import load
 from keval.config.secrets import learn_config
-from keval.config.structure import provider_of
+from keval.config.structure import read_model
 from keval.errors import ConfigError, PluginError, PreflightError, TrialError
 from keval.execute.models.exchange import learn_keys
 from keval.execute.models.prices import looked_up, priced_providers
@@ -171,10 +171,8 @@ async def examine(name: str, providers: Mapping[str, ModelProvider], *, ask: boo
 
     The model is asked for one word if it is to `ask`.
     """
-    # A name alone may belong to a vendor's family, such as `gpt-…`.
-    vendor = None if "/" in name else provider_of(name)
     try:
-        model = Model.parse(f"{vendor}/{name}" if vendor else name)
+        model = read_model(name)
         component = registry.find("keval.models", model.provider)
         provider = providers.get(model.provider) or registry.load(component)()
     except ValueError as error:

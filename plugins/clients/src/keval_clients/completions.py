@@ -1,0 +1,76 @@
+"""Messages of Chat Completions in the form that the protocol documents, of vendors that write them in another one."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from keval_clients.replies import read_failure, read_json
+
+_UNUSUAL = re.compile(
+    rb'"content"\s*:\s*\[|"(tool_calls|function_call)"\s*:\s*[\[{]\s*["{]|"refusal"\s*:\s*"|"finish_reason"\s*:\s*"error"'
+)
+"""What a reply has that may have to be written anew. Most replies have none of it, and are not read for that."""
+_TEXTS = {"text": "text", "output_text": "text", "refusal": "refusal"}
+"""The types of a content's parts that are said to the user, and where each has its text."""
+
+
+def text_in(content: object) -> str:
+    """Return the text of a message's content, which may be a list of parts; reasoning in parts of its own is none.
+
+    Raises:
+        TypeError: the content is no text.
+        KeyError: a part of it has not the form of one.
+    """
+    if isinstance(content, list):
+        return "".join(part[_TEXTS[part["type"]]] or "" for part in content if part["type"] in _TEXTS)
+    if not isinstance(content, str | None):
+        raise TypeError("the content is no text")
+    return content or ""
+
+
+def mend_calls(message: dict[str, Any], number: int) -> None:
+    """Give each tool call of a message an id of its own, its type, and arguments as a text, where it has them not.
+
+    `number` is greater for each reply of a conversation. Nine letters and digits are what Mistral's models take as an
+    id. A `function_call`, as calls were before, becomes one of the `tool_calls`.
+
+    Raises AttributeError, KeyError or TypeError: the calls have not the form of any.
+    """
+    if not message.get("tool_calls") and (called := message.pop("function_call", None)):
+        message["tool_calls"] = [{"function": called}]
+    known: set[str] = set()
+    for call in message.get("tool_calls") or ():
+        if not isinstance(call.get("id"), str) or call["id"] in ("", *known):
+            call["id"] = f"call{number + len(known):05}"
+        known.add(call["id"])
+        call["type"] = call.get("type") or "function"
+        given = call["function"].get("arguments")
+        if not isinstance(given, str):
+            call["function"]["arguments"] = "" if given is None else json.dumps(given, ensure_ascii=False)
+
+
+def documented(body: bytes, number: int) -> bytes:
+    """Return a reply as a framework reads it that knows the documented form alone; a reply of that form as it is.
+
+    Calls are mended, and content or a refusal become one text. What has the form of no reply is returned as it is, too.
+
+    Raises TrialError: an upstream provider of OpenRouter's failed while it wrote.
+    """
+    if not _UNUSUAL.search(body):
+        return body
+    try:
+        reply = read_json(body)
+        choice = reply["choices"][0]
+        message = choice["message"]
+        if choice.get("finish_reason") == "error":
+            raise read_failure(choice.get("error"))
+        mend_calls(message, number)
+        if choice.get("finish_reason") == "function_call":
+            choice["finish_reason"] = "tool_calls"
+        refusal = message.pop("refusal", None)
+        message["content"] = text_in(message.get("content")) or refusal
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return body
+    return json.dumps(reply, ensure_ascii=False).encode("utf-8", "replace")
