@@ -15,7 +15,7 @@ import attrs
 from attrs.validators import optional
 
 from keval.records.end_state import Conventions
-from keval.records.models import FREE, Price
+from keval.records.models import FREE, Price, cost_of
 from keval.records.scores import Judgement, Rubric, Scale, Scored, ScoreLine, Scorer
 from keval.records.transcript import Transcript
 
@@ -429,10 +429,9 @@ class Rates:
     def attempt(self, agent: str, transcript: Transcript) -> float | None:
         """Return what one attempt at a trial cost in US dollars; `None` if it is unknown."""
         price = self.agents.get(agent)
-        if price is None or price is FREE or not transcript.usage_by_model:
+        if price is FREE or not transcript.usage_by_model:
             return _cost(price, transcript)
-        prices = [(self.models.get(each.model), each.usage) for each in transcript.usage_by_model]
-        costs = [None if found is None else found.of(usage) for found, usage in prices]
+        costs = [cost_of(self.models.get(each.model), each.usage) for each in transcript.usage_by_model]
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 
     def judgement(self, judge: str, judgement: Judgement) -> float | None:
@@ -442,6 +441,4 @@ class Rates:
 
 def _cost(price: Price | None, asked: Transcript | Judgement) -> float | None:
     # Who asked no model costs nothing, even if nobody knows the price.
-    if asked.model_calls == 0:
-        return 0.0
-    return None if price is None else price.of(asked.usage)
+    return 0.0 if asked.model_calls == 0 else cost_of(price, asked.usage)

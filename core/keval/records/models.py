@@ -355,6 +355,11 @@ class Price:
         return (fresh * self.input + cached * (self.cached or 0.0) + usage.output_tokens * self.output) / 1e6
 
 
+def cost_of(price: Price | None, usage: Usage) -> float | None:
+    """Return what model calls cost in US dollars, as the provider tells or by the price; `None` if it is unknown."""
+    return usage.cost if usage.cost is not None or price is None else price.of(usage)
+
+
 FREE = Price(0.0, 0.0)
 """The price of a simulated model."""
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
+
+_Number = TypeVar("_Number", int, float)
 
 BYTES_PER_TOKEN = 4
 """A rule of thumb for replies that tell no tokens, or what cannot be a count."""
@@ -19,7 +21,7 @@ _WHOLES = {"input_tokens": "", "output_tokens": ""} | {
 """The counts of a usage, each with the one that it is a part of."""
 
 
-def _plus(a: int | None, b: int | None) -> int | None:
+def _plus(a: _Number | None, b: _Number | None) -> _Number | None:
     return None if a is None or b is None else a + b
 
 
@@ -32,6 +34,7 @@ class Usage:
     `impossible` has the first such, as it was told. `at_least` is no vendor's figure, but keval's own estimate of the
     total where that is unknown: about how many tokens the text of requests and replies is. `service_tier` is
     the API's word for a way to serve that has other prices than the usual one, such as `flex`; of several, the first.
+    `cost` is what the provider tells that the calls cost, in US dollars, if it tells that of each of them.
     """
 
     input_tokens: int | None = None
@@ -41,6 +44,7 @@ class Usage:
     impossible: str | None = attrs.field(default=None, eq=False, metadata={"sparse": True})
     at_least: int | None = attrs.field(default=None, eq=False, metadata={"sparse": True})
     service_tier: str | None = attrs.field(default=None, eq=False, metadata={"sparse": True})
+    cost: float | None = attrs.field(default=None, metadata={"sparse": True})
 
     def __attrs_post_init__(self) -> None:
         given, written, cached, thought = (
@@ -63,11 +67,11 @@ class Usage:
         for name, whole in _WHOLES.items():
             count: object = getattr(self, name)
             most = getattr(self, whole) if whole else None
-            if count is not None and known_count(count, _MOST if most is None else most) is None:
-                # The record is frozen, also for its own `__attrs_post_init__`.
-                object.__setattr__(self, name, None)
-                if self.impossible is None:
-                    object.__setattr__(self, "impossible", f"{name}: {_shown(count)}")
+            known = known_count(count, _MOST if most is None else most)
+            # The record is frozen, also for its own `__attrs_post_init__`.
+            object.__setattr__(self, name, known)
+            if known is None and count is not None and self.impossible is None:
+                object.__setattr__(self, "impossible", f"{name}: {_shown(count)}")
 
     @property
     def total(self) -> int | None:
@@ -98,6 +102,7 @@ class Usage:
             _plus(self.reasoning_tokens, other.reasoning_tokens),
             self.impossible or other.impossible,
             service_tier=self.service_tier or other.service_tier,
+            cost=_plus(self.cost, other.cost),
         )
 
 
@@ -130,7 +135,8 @@ def _shown(count: object) -> str:
 
 
 def known_count(count: object, most: int = _MOST) -> int | None:
-    """Return a count, and `None` for what cannot be one."""
+    """Return a count, which some write as `11.0`, and `None` for what cannot be one."""
+    count = int(count) if isinstance(count, float) and count.is_integer() else count
     return count if type(count) is int and 0 <= count <= most else None
 
 
@@ -141,4 +147,4 @@ def sum_of_counts(*counts: Any) -> Any:
     """
     told = [count for count in counts if count is not None]
     wrong = [count for count in told if known_count(count) is None]
-    return wrong[0] if wrong else sum(told) if told else None
+    return wrong[0] if wrong else sum(map(int, told)) if told else None

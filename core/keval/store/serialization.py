@@ -33,7 +33,7 @@ def fields_of(record: Any) -> dict[str, Any]:
     """
     fields = {name: getattr(record, name) for name in _names(record.__class__)}
     for name in _sparse(record.__class__):
-        if not fields[name]:
+        if not fields[name] and fields[name].__class__ is not float:  # a cost of 0 is known
             del fields[name]
     if (rest := _rest(record.__class__)) is not None:
         fields.update(fields.pop(rest))

@@ -40,6 +40,8 @@ _COUNTS: Mapping[Wire, tuple[_Path, _Path, _Path, _Path]] = {
 """The counts of input, output, cached and reasoning tokens."""
 _USUAL_TIERS = (None, "auto", "default", "standard")
 """The words for service at a model's usual price; OpenAI's APIs tell it beside the usage, Anthropic's within."""
+_MOST_DOLLARS = 1_000
+"""More than any model call costs."""
 
 
 def usage_in(wire: Wire, bodies: Iterable[Any]) -> Usage | None:
@@ -66,15 +68,30 @@ def read_usage(wire: Wire, told: object) -> Usage:
     """
     known = told if isinstance(told, dict) else {}
     served = str(known["service_tier"]) if known.get("service_tier") not in _USUAL_TIERS else None
+    cost = _cost(known) if "cost" in known or "estimated_cost" in known else None
     given, written, cached, thought = [_at(known, path) if path[0] in known else None for path in _COUNTS[wire]]
     if wire == "anthropic":
         beside = [cached, _at(told, ("cache_creation_input_tokens",))]
         all_given = None if given is None else sum_of_counts(given, *beside)
-        return Usage(all_given, written, _or_none(cached, given), thought, service_tier=served)
+        return Usage(all_given, written, _or_none(cached, given), thought, service_tier=served, cost=cost)
     if wire == "gemini":
         given = sum_of_counts(given, _at(told, ("toolUsePromptTokenCount",))) if given is not None else None
-        return Usage(given, sum_of_counts(written, thought), _or_none(cached, given), _or_none(thought, given))
-    return Usage(given, written, cached, thought, service_tier=served)
+        return Usage(
+            given, sum_of_counts(written, thought), _or_none(cached, given), _or_none(thought, given), cost=cost
+        )
+    return Usage(given, written, cached, thought, service_tier=served, cost=cost)
+
+
+def _cost(told: Mapping[str, Any]) -> float | None:
+    """Return what OpenRouter, Perplexity (an object) or DeepInfra tells that a call cost, in US dollars.
+
+    Where OpenRouter used a key of the user's with another vendor, that is its fee alone.
+    """
+    cost = told.get("cost", told.get("estimated_cost"))
+    cost = cost.get("total_cost") if isinstance(cost, dict) else cost
+    if isinstance(cost, bool) or not isinstance(cost, int | float) or told.get("is_byok"):
+        return None
+    return float(cost) if 0 <= cost <= _MOST_DOLLARS else None
 
 
 def _or_none(part: Any, whole: Any) -> Any:

@@ -9,7 +9,7 @@ import attrs
 
 from keval import Transcript, Usage
 from keval.errors import TrialError
-from keval.records.models import Price, dollars
+from keval.records.models import Price, cost_of, dollars
 
 _BILLIONTHS = 10**9
 """Of a US dollar: as whole numbers, sums are exact."""
@@ -38,7 +38,7 @@ class _Replies:
     untold: bool = False
 
     def add(self, usage: Usage, price: Price | None, model_calls: int = 1) -> None:
-        cost = None if price is None else price.of(usage)
+        cost = cost_of(price, usage)
         amounts = {"tokens": usage.total, "cost": None if cost is None else round(cost * _BILLIONTHS)}
         self.used["model_calls"] += model_calls
         for name, amount in amounts.items():

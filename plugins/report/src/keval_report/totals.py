@@ -66,9 +66,11 @@ def _money(summary: Summary) -> str:
     cost = total_cost(summary)
     simulated = " (simulated)" if summary.simulated and not cost.usd else ""
     known = "" if cost.usd is None else f"{dollars(cost.usd)}{simulated}"
+    if cost.by_provider:
+        known += f" (told by the provider for {_those(cost.by_provider)})"
     if not cost.unknown:
         return known or "no model was asked"
-    if summary.unpriced:
+    if summary.unpriced and not cost.by_provider:
         unknown = f"price unknown for {', '.join(summary.unpriced)}"
     else:
         unknown = f"cost of {_those(cost.unknown)} unknown"

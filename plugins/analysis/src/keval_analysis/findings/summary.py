@@ -150,21 +150,21 @@ class Cost:
     """US dollars that trials or judgements cost, as far as prices and tokens are known.
 
     `unknown` counts those whose price or tokens are unknown, and `usd` leaves them out; it is `None` if none is known.
-    A simulated model costs 0.
+    A simulated model costs 0. `by_provider` counts those whose cost the provider told.
     """
 
     usd: float | None = None
     unknown: int = 0
+    by_provider: int = attrs.field(default=0, metadata={"sparse": True})
 
-    def plus(self, usd: float | None) -> Cost:
+    def plus(self, usd: float | None, *, by_provider: bool = False) -> Cost:
         """Return the cost with one more."""
-        if usd is None:
-            return Cost(self.usd, self.unknown + 1)
-        return Cost(usd if self.usd is None else self.usd + usd, self.unknown)
+        return self + Cost(usd, usd is None, by_provider)
 
     def __add__(self, other: Cost) -> Cost:
         known = [usd for usd in (self.usd, other.usd) if usd is not None]
-        return Cost(sum(known) if known else None, self.unknown + other.unknown)
+        by_provider = self.by_provider + other.by_provider
+        return Cost(sum(known) if known else None, self.unknown + other.unknown, by_provider)
 
 
 @attrs.frozen

@@ -116,7 +116,7 @@ class JudgingTally:
         if judgement.model_calls is not None:
             self.model_calls = (self.model_calls or 0) + judgement.model_calls
         self.usage = self.usage.plus(judgement.usage)
-        self.cost = self.cost.plus(usd)
+        self.cost = self.cost.plus(usd, by_provider=judgement.usage.cost is not None)
 
     def total(self, agent: str, condition: str, judge: str) -> JudgingTotal:
         """Return the counts and totals."""
@@ -182,7 +182,9 @@ class Tally:
         if costs:  # what left no transcript told of no model call
             known = [usd for usd in costs if usd is not None]
             # A trial with an attempt of unknown cost is unknown as a whole: the rest would look like all of it.
-            self.cost = self.cost.plus(sum(known) if len(known) == len(costs) else None)
+            total = sum(known) if len(known) == len(costs) else None
+            told = trial.transcript is not None and trial.transcript.usage.cost is not None
+            self.cost = self.cost.plus(total, by_provider=told and total is not None)
 
     def total(self, agent: str, condition: str, entry: ConditionEntry, expenses: Expenses) -> ArmTrials:
         """Return the counts and totals, with the times of what the arm's answers took."""
