@@ -82,12 +82,14 @@ class AttemptKey:
     """The key of one attempt, with which its programs ask the proxy.
 
     `denied` is told each request that is not passed on, and why. The tasks in `in_flight` answer requests; they are
-    cancelled when the attempt ends, and the key with it.
+    cancelled when the attempt ends, and the key with it. `thoughts` has messages of the model with what it thought
+    before it called tools, by the number of messages before each.
     """
 
     value: str = attrs.field(repr=False)
     denied: Callable[[str, str], object] = lambda request, reason: None
     in_flight: set[asyncio.Task[None]] = attrs.field(factory=set)
+    thoughts: dict[int, dict[str, Any]] = attrs.field(factory=dict)
 
 
 @attrs.frozen

@@ -10,7 +10,7 @@ import attrs
 from attrs.validators import ge, optional
 
 from keval.plugin import Endpoint, JudgeContext, Model, Wire
-from keval_clients import check_key, completions_usage, no_reply, text_of
+from keval_clients import check_key, completions_usage, no_reply, text_in
 from keval_judges.grader import Api, Reply
 from keval_judges.judge import LlmJudge
 from keval_judges.prompt import Sheet, Structured
@@ -141,4 +141,4 @@ def _text(message: Mapping[str, Any]) -> str:
     if calls:
         # Some servers give the arguments as an object.
         return "\n".join(json.dumps(given, ensure_ascii=False) if isinstance(given, dict) else given for given in calls)
-    return text_of(message.get("content"))
+    return text_in(message.get("content"))

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from keval_clients.replies import read_failure, read_json
+from keval_clients.replies import read_failure, read_json, write_json
 
 _UNUSUAL = re.compile(
     rb'"content"\s*:\s*\[|"(tool_calls|function_call)"\s*:\s*[\[{]\s*["{]|"refusal"\s*:\s*"|"finish_reason"\s*:\s*"error"'
 )
 """What a reply has that may have to be written anew. Most replies have none of it, and are not read for that."""
+_THOUGHT = re.compile(rb'"(reasoning|reasoning_content|reasoning_details|extra_content|thinking)"\s*:\s*[^n\s]')
+WANTS_THOUGHT = re.compile(rb"reasoning_content|reasoning_details|thought_?signature|passed back", re.IGNORECASE)
+"""What an endpoint says that wants back what the model thought before it called tools."""
 _TEXTS = {"text": "text", "output_text": "text", "refusal": "refusal"}
 """The types of a content's parts that are said to the user, and where each has its text."""
 
@@ -74,3 +78,28 @@ def documented(body: bytes, number: int) -> bytes:
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         return body
     return json.dumps(reply, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def remember(thoughts: dict[int, dict[str, Any]], asked: bytes, reply: bytes, number: int) -> None:
+    """Keep the message of a reply that calls tools and has what the model thought, by its place in the conversation."""
+    if b'"tool_calls"' in reply and _THOUGHT.search(reply):
+        try:
+            message = read_json(reply)["choices"][0]["message"]
+            mend_calls(message, number)
+            thoughts[len(read_json(asked)["messages"])] = message
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            return  # `documented` leaves it as it is, too
+
+
+def put_back(thoughts: Mapping[int, dict[str, Any]], asked: bytes) -> bytes:
+    """Return a request with messages of the model as it wrote them, where they are in their places."""
+    body = read_json(asked)
+    messages = body["messages"]
+    for place, message in thoughts.items():
+        if place < len(messages) and _called(messages[place]) == _called(message):
+            messages[place] = message
+    return write_json(body)
+
+
+def _called(message: Mapping[str, Any]) -> list[str]:
+    return [call["id"] for call in message.get("tool_calls") or ()]
