@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -22,6 +22,7 @@ from keval_testing.agent_stage import AgentStage
 from tests.agents.shapes import ANSWER, Asked, Respond, Said, Vendor, calling, reply, serving, verdict
 from tests.agents.stage import OTHER_WIRES, Adapter
 from tests.conftest import Project
+from tests.stdio_server import look_up
 
 COLUMNS: Mapping[str, tuple[Wire, str]] = {
     "openai-chat": ("openai-chat", "type: openai, model: openai/{}"),
@@ -45,7 +46,8 @@ class Row:
     """A shape, and what is right for it: an answer (of a judge, a score), or a `failure` with these `words`.
 
     `refused` is the field that the endpoint does not take: a request that has it is sent once more, and that is told,
-    unless it is `silent`. `wires` are those of which the shape is one.
+    unless it is `silent`. `wires` are those of which the shape is one. With `calls`, agents have a tool, and the model
+    calls it so first; `dropped_by` are those that leave out what the endpoint wants back then.
     """
 
     respond: Respond
@@ -54,9 +56,13 @@ class Row:
     refused: str | None = None
     silent: bool = False
     wires: Sequence[Wire] = ("openai-chat", "openai-responses", "anthropic", "gemini")
+    answer: str = ANSWER
+    judged: bool = True
+    calls: Sequence[Mapping[str, Any]] = ()
+    dropped_by: Sequence[str] = ()
 
     def is_of(self, column: str) -> bool:
-        return COLUMNS[column][0] in self.wires
+        return COLUMNS[column][0] in self.wires and (self.judged or column not in JUDGES)
 
 
 def fine(asked: Asked) -> Said:
@@ -78,6 +84,64 @@ def failing(told: object, words: str, status: int = 400, **rest: Any) -> Row:
     return Row(lambda asked: said, f"http_{status}", f"the model's endpoint answered with status {status}: {words}")
 
 
+def saying(change: Callable[[dict[str, Any], str], object], **rest: Any) -> Row:
+    """A shape of a reply over Chat Completions: `change` is given its choice, and its text."""
+
+    def respond(asked: Asked) -> Said:
+        body: Any = fine(asked).body
+        change(body["choices"][0], body["choices"][0]["message"]["content"])
+        return Said(body)
+
+    return Row(respond, **{"wires": CHAT, **rest})
+
+
+def first_calling(*calls: Mapping[str, Any], finish: str = "tool_calls", wants: str = "", **rest: Any) -> Row:
+    """A shape of a reply that calls a tool; `wants` is the field that has to come back with it."""
+    message = {"role": "assistant", "content": None, "tool_calls": [*calls], **rest.pop("message", {})}
+
+    def respond(asked: Asked) -> Said:
+        for earlier in asked.body["messages"]:
+            if earlier.get("tool_calls") and wants not in json.dumps(earlier):
+                return Said(_error(f"The `{wants}` in the thinking mode must be passed back to the API."), 400)
+        body: Any = fine(asked).body
+        if not any(each["role"] == "tool" for each in asked.body["messages"]):
+            body["choices"][0] |= {"message": message, "finish_reason": finish}
+        return Said(body)
+
+    given = rest.pop("given", [{"question": "x"}])
+    return Row(respond, wires=CHAT, judged=False, calls=given, **rest)
+
+
+def call(arguments: object = '{"question": "x"}', **rest: Any) -> dict[str, Any]:
+    function = {"name": "look_up", "arguments": arguments}
+    return {"id": "c1", "type": "function", "function": function, **rest}
+
+
+def empty(asked: Asked) -> Said:
+    """A reply without a text, as a filter of the endpoint's ends it."""
+    body: Any = reply(asked.wire)
+    match asked.wire:
+        case "openai-chat":
+            body["choices"][0] = {"index": 0, "message": {"content": ""}, "finish_reason": "content_filter"}
+        case "openai-responses":
+            body |= {"output": [], "status": "incomplete", "incomplete_details": {"reason": "content_filter"}}
+        case "anthropic":
+            body |= {"content": [], "stop_reason": "refusal"}
+        case "gemini":
+            body["candidates"][0] |= {"content": {"role": "model", "parts": []}, "finishReason": "SAFETY"}
+    return Said(body)
+
+
+def refusal(asked: Asked) -> Said:
+    """A reply in which the model says that it does not answer."""
+    body: Any = reply(asked.wire)
+    if asked.wire == "openai-chat":
+        body["choices"][0]["message"] |= {"content": None, "refusal": NO}
+    else:
+        body["output"][0]["content"] = [{"type": "refusal", "refusal": NO}]
+    return Said(body)
+
+
 def _holds(body: Mapping[str, Any], field: str) -> bool:
     if field == "response_format":
         return body.get(field, "") is None
@@ -92,6 +156,15 @@ FORBIDDEN = {"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra i
 UNKNOWN = 'Invalid JSON payload received. Unknown name "seed": Cannot find field.'
 USE = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
 CHAT: Sequence[Wire] = ("openai-chat",)
+NO = "I cannot help with that."
+LONG = "This model's maximum context length is 8192 tokens. However, your messages resulted in 90210 tokens."
+FILTERED = {
+    "error": {
+        "message": "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
+        "code": "content_filter",
+        "innererror": {"code": "ResponsibleAIPolicyViolation"},
+    }
+}
 ROWS = {
     "plain": Row(fine),
     # Fields that keval and frameworks add, and endpoints refuse.
@@ -115,6 +188,56 @@ ROWS = {
         {"detail": [{"loc": ["body", "day"], "msg": "We are closed."}]}, "body.day: We are closed. (request r7)", 422
     ),
     "page-words": failing(b"<html><h1>Closed</h1></html>", "Closed", type="text/html"),
+    # Refusals of what a request says, and of what the model is asked.
+    "filter": attrs.evolve(failing(FILTERED, "The response was filtered"), failure="refused"),
+    "moderation": attrs.evolve(failing(_error("Your input was flagged."), "Your input", 403), failure="refused"),
+    "context": attrs.evolve(failing(_error(LONG), LONG), failure="cut_off"),
+    "no-text": Row(empty, "refused", "a refusal by the model or by a filter at its endpoint", judged=False),
+    "blocked": Row(
+        lambda asked: Said({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}), "refused", wires=["gemini"]
+    ),
+    "refusal": Row(refusal, answer=NO, wires=["openai-chat", "openai-responses"], judged=False),
+    # Replies of other vendors than the one that documents the protocol.
+    "parts": saying(lambda choice, text: choice["message"].update(content=[{"type": "text", "text": text}])),
+    "thinking": saying(
+        lambda choice, text: choice["message"].update(
+            content=[
+                {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]},
+                {"type": "text", "text": text},
+            ]
+        )
+    ),
+    "upstream": saying(
+        lambda choice, text: choice.update(finish_reason="error", error={"code": 502, "message": "It fell."}),
+        failure="http_502",
+        words="the model failed: 502: It fell.",
+    ),
+    "no-choices": Row(lambda asked: Said({**reply(asked.wire), "choices": []}), "bad_reply", wires=CHAT),
+    "null-choices": Row(lambda asked: Said({**reply(asked.wire), "choices": None}), "bad_reply", wires=CHAT),
+    "call": first_calling(call()),
+    "call-no-id": first_calling(call(id="")),
+    "call-null-id": first_calling(call(id=None)),
+    "call-same-ids": first_calling(call(), call(), given=[{"question": "x"}] * 2),
+    "call-object": first_calling(call({"question": "x"})),
+    "call-null": first_calling(call(None), given=[{}]),
+    "call-empty": first_calling(call(""), given=[{}]),
+    "call-no-type": first_calling(call(type=None)),
+    "call-chunks": first_calling(call(), message={"content": [{"type": "thinking", "thinking": []}]}),
+    "call-older": first_calling(message={"function_call": call()["function"]}, finish="function_call"),
+    "wants-content": first_calling(
+        call(), message={"reasoning_content": "Hm."}, wants="reasoning_content", dropped_by=["gadk-chat", "ms-chat"]
+    ),
+    "wants-details": first_calling(
+        call(),
+        message={"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}]},
+        wants="reasoning_details",
+        dropped_by=["gadk-chat"],
+    ),
+    "wants-signature": first_calling(
+        call(id="", extra_content={"google": {"thought_signature": "x"}}),
+        wants="thought_signature",
+        dropped_by=["gadk-chat", "ms-chat"],
+    ),
 }
 TABLE = [(shape, column) for shape, row in ROWS.items() for column in COLUMNS if row.is_of(column)]
 CONFIG = """
@@ -122,6 +245,10 @@ dataset: {{path: questions.jsonl}}
 agents: {agents}
 metrics: [basic/contains]
 execution: {{max_concurrent: 16, retry: {{max_attempts: 1}}}}
+"""
+TOOL = """
+contexts: {tools: {type: stdio, command: python, args: [SERVER], isolation: condition}}
+conditions: {tools: {contexts: [tools]}}
 """
 JUDGING = "judges: {judges}\nrubrics: [{{right: {{instructions: Is it right?, levels: {{1: 'No.', 5: 'Yes.'}}}}}}]\n"
 QUESTION = {"id": "q", "question": "Which city?", "answer": "Paris"}
@@ -136,25 +263,36 @@ class Outcome:
     message: str
     asked: list[dict[str, Any]]
     told: list[str]
+    calls: list[Mapping[str, Any]]
 
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, str], Outcome]:
     """One run of all agents, and one of all judges."""
     found: dict[str, tuple[object, str | None, str]] = {}
+    calls: dict[str, list[Mapping[str, Any]]] = {}
     vendor = Vendor({shape: row.respond for shape, row in ROWS.items()})
     models = {f"{shape}--{column}": COLUMNS[column][1] for shape, column in TABLE}
     options = {name: f"{name}: {{{asks.format(name)}, max_tokens: 50}}" for name, asks in models.items()}
     judges = [text for name, text in options.items() if "--judge" in name]
-    agents = [text for name, text in options.items() if "--judge" not in name]
+    agents, callers = (
+        [
+            text
+            for name, text in options.items()
+            if "--judge" not in name and bool(ROWS[name.partition("--")[0]].calls) is has
+        ]
+        for has in (False, True)
+    )
     told: list[str] = []
     for name, config in {
         "agents": CONFIG.format(agents=f"{{{', '.join(agents)}}}"),
+        "callers": CONFIG.format(agents=f"{{{', '.join(callers)}}}") + TOOL,
         "judges": CONFIG.format(agents="{plain: {type: openai, model: openai/plain--openai}}")
         + JUDGING.format(judges=f"{{{', '.join(judges)}}}"),
     }.items():
         project = Project(tmp_path_factory.mktemp(name))
-        project.write(eval_yaml=config, questions_jsonl=json.dumps(QUESTION) + "\n")
+        placed = config.replace("SERVER", str(project.root / "server.py"))
+        project.write(eval_yaml=placed, server_py=look_up("It is Paris."), questions_jsonl=json.dumps(QUESTION) + "\n")
         with serving(vendor) as environ, warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always", PluginWarning)
             outcome = project.run("eval.yaml", env=environ)
@@ -164,13 +302,16 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, str
         for trial in run.trials():
             failure = trial.failure
             said = failure and (failure.kind, failure.message)
+            calls[trial.agent] = [each.arguments for each in trial.transcript.tool_calls] if trial.transcript else []
             found[trial.agent] = (trial.transcript and trial.transcript.output, *(said or (None, "")))
         for score in run.scores():
             if score.judge is not None:
                 failure = score.failure
                 found[score.judge] = (score.score.value, *((failure.kind, failure.message) if failure else (None, "")))
     return {
-        (shape, column): Outcome(*found[name], vendor.asked[name], [text for text in told if repr(name) in text])
+        (shape, column): Outcome(
+            *found[name], vendor.asked[name], [text for text in told if repr(name) in text], calls.get(name, [])
+        )
         for shape, column in TABLE
         for name in [f"{shape}--{column}"]
     }
@@ -184,8 +325,11 @@ def test_one_thing_is_the_same_for_all(outcomes: Mapping[tuple[str, str], Outcom
     assert row.failure == outcome.kind, outcome.message
     assert row.words in outcome.message
     if row.failure is None:
-        assert (5.0 if column in JUDGES else ANSWER) == outcome.answer
-    assert ([1 + is_refused], [is_refused and not row.silent]) == ([len(outcome.asked)], [bool(outcome.told)])
+        assert (5.0 if column in JUDGES else row.answer) == outcome.answer
+    assert [*row.calls] == outcome.calls
+    again = column in row.dropped_by or is_refused
+    assert 1 + bool(row.calls) + again == len(outcome.asked)
+    assert (again and not row.silent) is bool(outcome.told)
 
 
 def test_a_run_whose_requests_were_sent_again_is_replayed_as_it_was(project: Project) -> None:

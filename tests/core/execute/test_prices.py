@@ -75,6 +75,22 @@ def test_a_table_is_asked_once_and_the_manifest_keeps_what_it_said(project: Proj
     assert [(0.006, 0)] == cost(project)
 
 
+@pytest.mark.parametrize("priced", ["", OURS])
+def test_what_the_provider_tells_of_each_call_goes_before_the_price(project: Project, priced: str) -> None:
+    project.write(
+        eval_yaml=CONFIG + priced,
+        questions_jsonl=dataset(2, usage={**USAGE, "cost": 0.5}) + dataset(1, usage=USAGE).replace("q0", "q2"),
+    )
+
+    project.keval("run", "eval.yaml")
+
+    known = (1.006, 0) if priced else (1.0, 1)
+    unknown = "" if priced else "; cost of 1 trial or judgement unknown"
+    assert [known] == cost(project)
+    assert [2] == [entry["cost"]["by_provider"] for entry in project.read("summary.json")["trials"]]
+    assert line(project).endswith(f"   ${known[0]:.2f} (told by the provider for 2 trials or judgements){unknown}")
+
+
 def test_cached_tokens_cost_their_own_price(project: Project) -> None:
     project.write(
         eval_yaml=f"{CONFIG}prices: {{openai/ours: {{input: 2, output: 8, cached: 0.5}}}}\n",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -61,9 +62,30 @@ def test_what_reports_nothing_is_unknown(read: Any, usage: object) -> None:
     assert read(usage) == Usage()
 
 
-@pytest.mark.parametrize("count", [None, "10", 10.0, True, -1, [10], {"tokens": 10}])
+@pytest.mark.parametrize("count", [None, "10", 10.5, True, -1, [10], {"tokens": 10}])
 def test_what_is_no_number_of_tokens_is_unknown_and_the_rest_is_read(count: object) -> None:
     assert completions_usage({"prompt_tokens": count, "completion_tokens": 5}) == Usage(None, 5)
     assert responses_usage({"input_tokens": count, "output_tokens": 5}) == Usage(None, 5)
     assert messages_usage({"input_tokens": count, "output_tokens": 5}) == Usage(None, 5)
     assert completions_usage({"prompt_tokens": 9, "prompt_tokens_details": count}) == Usage(9)
+
+
+@pytest.mark.parametrize(
+    ("told", "cost"),
+    [
+        ({"cost": 0.00014}, 0.00014),  # OpenRouter
+        ({"cost": 0}, 0.0),
+        ({"cost": {"input_tokens_cost": 0.001, "total_cost": 0.006}}, 0.006),  # Perplexity
+        ({"estimated_cost": 2e-06}, 2e-06),  # DeepInfra
+        ({"cost": 0.0001, "is_byok": True}, None),  # OpenRouter's fee alone
+        *[({"cost": each}, None) for each in [None, -0.1, math.nan, math.inf, 10**6, True, "0.1", {}]],
+    ],
+)
+def test_a_cost_that_can_be_is_known(told: dict[str, Any], cost: float | None) -> None:
+    usage = {"prompt_tokens": 11.0, "completion_tokens": 5, **told}
+
+    assert Usage(11, 5, cost=cost) == completions_usage(usage)
+
+
+def test_a_sum_has_a_cost_if_each_call_has() -> None:
+    assert (3.0, None) == ((Usage(cost=1.0) + Usage(cost=2.0)).cost, (Usage(cost=1.0) + Usage(1, 2)).cost)

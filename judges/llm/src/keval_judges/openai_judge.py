@@ -10,7 +10,7 @@ import attrs
 from attrs.validators import ge, optional
 
 from keval.plugin import Endpoint, JudgeContext, Model, Wire
-from keval_clients import check_key, completions_usage, no_reply, text_in
+from keval_clients import check_key, completions_usage, no_reply, read_failure, text_in
 from keval_judges.grader import Api, Reply
 from keval_judges.judge import LlmJudge
 from keval_judges.prompt import Sheet, Structured
@@ -124,6 +124,8 @@ def _reply(data: dict[str, Any]) -> Reply:
         fault = _CUT_SHORT.get(choice.get("finish_reason"))
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise no_reply(data) from error
+    if choice.get("finish_reason") == "error":  # an upstream provider of OpenRouter's failed while it wrote
+        raise read_failure(choice.get("error"))
     usage = completions_usage(data.get("usage"))
     if refusal:
         return Reply(str(refusal), usage, "the judge refused to grade")

@@ -12,13 +12,12 @@ __getattr__, __dir__, __all__ = lazily(
         "keval_clients.anthropic": "anthropic_client",
         "keval_clients.bounds": "origin",
         "keval_clients.client": "Client",
-        "keval_clients.completions": "documented mend_calls text_in",
+        "keval_clients.completions": "mend_calls text_in",
         "keval_clients.http": "HttpClient Reply",
         "keval_clients.network": "Network check_headers check_key check_variables",
         "keval_clients.openai": "openai_client",
         "keval_clients.replies": (
             "broken_off completions_usage messages_usage no_reply quoted read_failure read_json readable refused"
-            " request_of"
         ),
     },
 )

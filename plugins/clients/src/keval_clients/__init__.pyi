@@ -9,7 +9,7 @@ from keval_clients.bounds import (
     origin as origin,
 )
 from keval_clients.client import Client as Client
-from keval_clients.completions import documented as documented, mend_calls as mend_calls, text_in as text_in
+from keval_clients.completions import mend_calls as mend_calls, text_in as text_in
 from keval_clients.http import HttpClient as HttpClient, Reply as Reply
 from keval_clients.network import (
     Network as Network,
@@ -28,5 +28,4 @@ from keval_clients.replies import (
     read_json as read_json,
     readable as readable,
     refused as refused,
-    request_of as request_of,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
@@ -16,19 +17,21 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
 from keval import Usage
+from keval.errors import PluginWarning
 from keval.execute.models.reply_usage import usage_in
 from keval.records.models import (
     ASKER_HEADER,
     Endpoint,
     ModelRequest,
     ModelResponse,
+    Next,
     Wire,
     request_headers,
     response_headers,
 )
 from keval.seams.finish_reason import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, FinishReason
 from keval.seams.infrastructure import AttemptKey, ProxyRoute
-from keval_clients.completions import documented
+from keval_clients.completions import WANTS_THOUGHT, documented, put_back, remember
 from keval_clients.http import HttpClient
 from keval_clients.replies import what_failed
 from keval_clients.sender import Sender
@@ -85,10 +88,14 @@ class Way:
 
 @attrs.frozen
 class ProxyApp:
-    """An ASGI application in front of several endpoints; `ways` are by the first part of their path."""
+    """An ASGI application in front of several endpoints; `ways` are by the first part of their path.
+
+    `wants_thoughts` has the names of models that refused a conversation without what they thought.
+    """
 
     ways: Mapping[str, Way]
     client: HttpClient
+    wants_thoughts: set[str] = attrs.field(factory=set)
     _senders: dict[tuple[int, Wire], Sender] = attrs.field(factory=dict, init=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -136,9 +143,11 @@ class ProxyApp:
             body=body,
             asker=route.asker,
         )
-        answering = asyncio.create_task(
-            self._answer(route, asked, send, streams=found.streams, program=key is not None)
-        )
+        framework = None
+        if key is None and asked.wire == "openai-chat":
+            asker = headers.get(ASKER_HEADER)
+            framework = (route.find_key(asker) if asker else None) or AttemptKey("")
+        answering = asyncio.create_task(self._answer(route, asked, send, framework, streams=found.streams))
         if key is not None:
             # The attempt waits for it when it ends, so that what the reply cost counts for the attempt.
             key.in_flight.add(answering)
@@ -155,16 +164,16 @@ class ProxyApp:
             answering.result()
 
     async def _answer(
-        self, route: ProxyRoute, asked: ModelRequest, send: Send, *, streams: bool, program: bool
+        self, route: ProxyRoute, asked: ModelRequest, send: Send, framework: AttemptKey | None, *, streams: bool
     ) -> None:
         async with AsyncExitStack() as opened:
             try:
                 sender = self._sender(route.endpoint, asked.wire)
-                response = await route.exchange(asked, partial(sender.send, opened=opened, streams=True))
-                # A program has to read what the vendor writes, as it does without keval.
-                if asked.wire == "openai-chat" and not program and response.status == 200 and response.size:
-                    mended = documented(await response.read(), asked.body.count(b'"role"'))
-                    response = ModelResponse.of(response.status, response.headers, mended)
+                sending = partial(sender.send, opened=opened, streams=True)
+                if framework is not None:
+                    response = await self._for_framework(route, asked, sending, framework)
+                else:  # a program reads what the vendor writes, as it does without keval
+                    response = await route.exchange(asked, sending)
                 if streams:
                     response = await _as_stream(asked.wire, response)
                 start = _start(response)
@@ -206,6 +215,29 @@ class ProxyApp:
         if key not in self._senders:
             self._senders[key] = Sender.to(there.urls[wire], there, self.client)
         return self._senders[key]
+
+    async def _for_framework(
+        self, route: ProxyRoute, asked: ModelRequest, send: Next, key: AttemptKey
+    ) -> ModelResponse:
+        """Ask over Chat Completions, and write the reply in the form that the protocol documents.
+
+        Where the endpoint wants back what the model thought, which frameworks leave out, that is put back.
+        """
+        number, model = asked.body.count(b'"role"'), route.endpoint.model
+        if key.thoughts and model in self.wants_thoughts:
+            asked = attrs.evolve(asked, body=put_back(key.thoughts, asked.body))
+        response = await route.exchange(asked, send)
+        refused = response.status == 400 and key.thoughts and model not in self.wants_thoughts
+        if refused and WANTS_THOUGHT.search(await response.read()):
+            self.wants_thoughts.add(model)
+            told = f"{model!r} wants back what it thought before it called a tool, which {asked.asker.label} leaves out"
+            warnings.warn(f"{told}; keval puts it back", PluginWarning, stacklevel=2)
+            return await self._for_framework(route, asked, send, key)
+        if response.status == 200 and response.size:
+            body = await response.read()
+            remember(key.thoughts, asked.body, body, number)
+            return ModelResponse.of(200, response.headers, documented(body, number))
+        return response
 
 
 def models_beside(route: ProxyRoute, routes: Iterable[ProxyRoute]) -> Mapping[str, ProxyRoute]:
