@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from contextlib import AsyncExitStack
 
 import attrs
+import orjson
 from yarl import URL
 
 from keval.errors import ModelError, PluginWarning
@@ -62,11 +63,11 @@ class Sender:
         """Send a request and read the whole reply; a stream of events, or all if it `streams`, passes as it arrives.
 
         What passes so is closed with `opened`. Where the endpoint refuses a field without which the request asks for
-        the same, it is sent once more without, and so are all later ones to this endpoint.
+        the same, it is sent once more without, and so are all later ones to this endpoint. One that cannot be signed in
+        is answered with status 401.
 
         Raises:
-            ModelError: the endpoint cannot be reached, or broke off. A stream raises that when it is read. Nothing can
-                sign the request in.
+            ModelError: the endpoint cannot be reached, or broke off. A stream raises that when it is read.
             TrialError: kind `reply_too_large`, or `redirected`.
         """
         known = self._endpoint.refused.setdefault(request.wire, {})
@@ -106,7 +107,11 @@ class Sender:
         if platform is None:
             signed = key_header(request.wire, endpoint.api_key)
         else:
-            signed = await platform.sign(request, url)
+            try:
+                signed = await platform.sign(request, url)
+            except ModelError as error:  # which ends a run as a wrong key does, and is not waited for as an outage is
+                told = orjson.dumps({"error": {"message": str(error)}})
+                return ModelResponse.of(401, {"content-type": "application/json"}, told)
         reply = await self._http.ask(
             request.method,
             url,
