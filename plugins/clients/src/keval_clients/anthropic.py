@@ -8,7 +8,11 @@ from keval.records.models import Endpoint
 from keval_clients.client import Client
 from keval_clients.network import custom_headers
 from keval_clients.sender import base_url
-from keval_clients.transport import ModelTransport
+from keval_clients.transport import CheapRequests, ModelTransport
+
+
+class _Anthropic(CheapRequests, anthropic.AsyncAnthropic):
+    pass
 
 
 def anthropic_client(url: str, endpoint: Endpoint) -> Client:
@@ -19,5 +23,5 @@ def anthropic_client(url: str, endpoint: Endpoint) -> Client:
     left_out = custom_headers("ANTHROPIC_CUSTOM_HEADERS")
     http, base = ModelTransport(url, endpoint, lambda path: "anthropic", left_out), base_url(url)
     # Whatever signs a request in is added when it is sent.
-    sdk = anthropic.AsyncAnthropic(api_key="none", base_url=base, http_client=http, max_retries=0, timeout=None)
+    sdk = _Anthropic(api_key="none", base_url=base, http_client=http, max_retries=0, timeout=None)
     return Client(endpoint.model, sdk, base, anthropic.AsyncStream)

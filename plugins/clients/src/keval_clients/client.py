@@ -24,6 +24,8 @@ from keval_clients.replies import (
 )
 
 _EVENTS = "text/event-stream"
+_DEFAULTS: Mapping[str, Any] = {"params": {}, "max_retries": 0, "timeout": None}
+"""Options as the SDK has them anyway: where they are left out, it copies them deeply."""
 
 
 @attrs.frozen(eq=False)
@@ -123,7 +125,7 @@ class Client:
                 self._url + path,  # the SDK would take apart its base URL, and put it together, for each request
                 cast_to=httpx2.Response,
                 content=content,
-                options={"headers": headers},
+                options={"headers": headers, **_DEFAULTS},
                 stream=True,
                 stream_cls=self._stream,
             )

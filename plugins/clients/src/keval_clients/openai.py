@@ -8,10 +8,14 @@ from keval.records.models import Endpoint, Wire
 from keval_clients.client import Client
 from keval_clients.network import custom_headers
 from keval_clients.sender import base_url
-from keval_clients.transport import ModelTransport
+from keval_clients.transport import CheapRequests, ModelTransport
 
 _ACCOUNT = ("openai-organization", "openai-project")
 """Headers that the SDK reads from the environment; the provider sends them where they belong."""
+
+
+class _OpenAI(CheapRequests, openai.AsyncOpenAI):
+    pass
 
 
 def openai_client(url: str, endpoint: Endpoint) -> Client:
@@ -22,7 +26,7 @@ def openai_client(url: str, endpoint: Endpoint) -> Client:
     left_out = (*_ACCOUNT, *custom_headers("OPENAI_CUSTOM_HEADERS"))
     http, base = ModelTransport(url, endpoint, _wire, left_out), base_url(url)
     # Whatever signs a request in is added when it is sent.
-    sdk = openai.AsyncOpenAI(api_key="none", base_url=base, http_client=http, max_retries=0, timeout=None)
+    sdk = _OpenAI(api_key="none", base_url=base, http_client=http, max_retries=0, timeout=None)
     return Client(endpoint.model, sdk, base, openai.AsyncStream)
 
 
