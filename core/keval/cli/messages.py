@@ -59,7 +59,7 @@ def logs_json() -> bool:
 
 
 def set_aside(keep: Callable[[str, str], object] | None) -> None:
-    """Give `keep` what other packages warn of, in place of showing it: the file or the logger, and the text."""
+    """Give `keep` what other packages warn of, in place of showing it: the file that warns, and the text."""
     if _terminals:
         _terminals[-1].aside = keep
 
@@ -142,7 +142,7 @@ class _Handler(logging.StreamHandler):  # type: ignore[type-arg]  # generic to t
     def emit(self, record: logging.LogRecord) -> None:
         if (keep := _terminals[-1].aside) is not None and not record.name.startswith("keval"):
             raised = f": {record.exc_info[1]!r}" if record.exc_info else ""
-            keep(record.name, f"{record.levelname}: {record.getMessage()}{raised}")
+            keep(record.pathname, f"{record.levelname}: {record.getMessage()}{raised}")
             return
         if _is_handled(record) or (text := record.getMessage()) in self._shown:
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -62,5 +63,6 @@ def test_replies_that_are_none_leave_the_terminal_alone(project: Project, endpoi
     failures = [trial["failure"] for trial in project.lines("trials.jsonl")]
     assert (3, {"bad_reply"}) == (outcome.code, {failure["kind"] for failure in failures}), outcome.stderr
     assert "Traceback" not in outcome.stderr
-    # The first refusal of the endpoint, how the run ended in three lines, and one that ADK logs to everybody's logger.
-    assert len(outcome.stderr.splitlines()) <= 5, outcome.stderr
+    # The first refusal of the endpoint, where the log of ADK's warnings is, and how the run ended in three lines.
+    assert len(outcome.stderr.splitlines()) == 5, outcome.stderr
+    assert re.search(r"^\d+ warnings of google\.adk(, google\.genai)?: see .*/warnings\.log$", outcome.stderr, re.M)

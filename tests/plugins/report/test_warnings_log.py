@@ -23,15 +23,22 @@ CONFIG = """
 NOISY = """
     import logging, warnings
 
+    import framework
     from keval.errors import PluginWarning
 
     async def answer(question):
         warnings.warn("this is experimental, canary-4711", UserWarning)
         warnings.warn("mind this", PluginWarning)
-        logging.getLogger("google_adk.tools").warning("first\\nsecond")
-        logging.getLogger("asyncio").error("never retrieved", exc_info=ValueError("boom"))
+        framework.run()
         logging.getLogger("keval_own").warning("keval says so")
         return "Oslo"
+"""
+FRAMEWORK = """
+    import logging
+
+    def run():
+        logging.getLogger("google_adk.tools").warning("first\\nsecond")
+        logging.getLogger().error("never retrieved", exc_info=ValueError("boom"))
 """
 
 
@@ -43,6 +50,7 @@ def noisy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.chdir(project.root)
     project.write("eval.yaml", CONFIG)
     project.write("noisy.py", NOISY)
+    project.write("framework/__init__.py", FRAMEWORK)
     monkeypatch.delitem(sys.modules, "noisy", raising=False)  # of another test
     return project
 
@@ -58,11 +66,11 @@ def test_a_run_counts_them_in_one_line_and_keeps_each_once(noisy: Project) -> No
     assert 0 == code
     assert [
         f"3 × noisy: UserWarning: this is experimental, {MARK}",
-        "3 × google_adk: WARNING: first",
+        "3 × framework: WARNING: first",
         "    second",
-        "3 × asyncio: ERROR: never retrieved: ValueError('boom')",
+        "3 × framework: ERROR: never retrieved: ValueError('boom')",
     ] == log.read_text(encoding="utf-8").splitlines()
-    assert f"\n9 warnings of asyncio, google_adk, noisy: see {log.relative_to(noisy.root)}\n" in shown
+    assert f"\n9 warnings of framework, noisy: see {log.relative_to(noisy.root)}\n" in shown
     assert not any(told in shown for told in ("experimental", "second", "boom", "canary"))
     assert "warning: mind this" in shown
 
@@ -118,7 +126,6 @@ def test_a_file_is_told_by_its_package() -> None:
             f"{site}/six.py",
             logging.__file__,
             "/elsewhere/mine.py",
-            "httpx",
-            "mcp.client.x",
+            "<string>",
         )
-    ] == ["openai", "google.adk", "six", "logging", "mine", "httpx", "mcp"]
+    ] == ["openai", "google.adk", "six", "logging", "mine", "<string>"]

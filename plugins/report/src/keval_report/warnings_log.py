@@ -55,8 +55,8 @@ class WarningsLog:
             told = f"{counted(self._written.total(), 'warning')} of {', '.join(sorted(self._written))}"
             tell(f"{told}: see {self._file}")
 
-    def _add(self, teller: str, text: str) -> None:
-        found = package_of(teller), text[:_LONGEST]
+    def _add(self, file: str, text: str) -> None:
+        found = package_of(file), text[:_LONGEST]
         self._new[found if found in self._new or len(self._new) < _MOST else (found[0], "more warnings")] += 1
 
     def _write(self) -> None:
@@ -79,12 +79,12 @@ class WarningsLog:
                 tell(f"{self._file} cannot be written: {error.strerror or error}")
 
 
-def package_of(teller: str) -> str:
-    """Return the package that a file belongs to, or the first part of a logger's name."""
-    path = Path(teller)
+def package_of(file: str) -> str:
+    """Return the package that a file belongs to, or else its name."""
+    path = Path(file)
     roots = [Path(each) for each in sys.path if os.path.isabs(each) and path.is_relative_to(each)]
     if not roots:
-        return path.stem if path.is_absolute() else teller.partition(".")[0]
+        return path.stem
     root = max(roots, key=lambda each: len(each.parts))
     first, *others = path.relative_to(root).with_suffix("").parts
     is_namespace = len(others) > 1 and not (root / first / "__init__.py").exists()
