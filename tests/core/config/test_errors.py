@@ -57,6 +57,22 @@ CASES = {
         changed("  baseline: {}\n", "  baseline: {}\n  baseline: {}\n"),
         "eval.yaml:9:3: the key 'baseline' stands here again, after line 8; keep one",
     ),
+    "unknown provider": (
+        CONFIG + "providers:\n  azur: {command: [az]}\n",
+        "eval.yaml:14:3: no model provider named 'azur' is installed; did you mean 'azure'?",
+    ),
+    "unknown option of a provider": (
+        CONFIG + "providers:\n  azure: {comand: [az]}\n",
+        "eval.yaml:14:11: unknown key 'comand'; did you mean 'command'?",
+    ),
+    "wrong option of a provider": (
+        CONFIG + "providers:\n  azure:\n    command: az\n",
+        "eval.yaml:15:14: expected a list, got 'az'",
+    ),
+    "providers in a list": (
+        CONFIG + "providers: [azure]\n",
+        "eval.yaml:13:12: expected a mapping of providers of models to options, such as `azure: {command: [az, …]}`",
+    ),
     "unknown plugin": (
         changed("scripted: {}", "scriptd: {}"),
         "eval.yaml:4:3: no agent named 'scriptd' is installed; did you mean 'scripted'?",

@@ -35,7 +35,7 @@ def command_token(command: Sequence[str]) -> RenewedToken:
     """Return the token that a command prints, which is run again before the token ends."""
     told = shlex.join(command)
     remedy = "run it in a terminal to see what it says"
-    return RenewedToken(f"the command {told!r}", remedy, partial(asyncio.to_thread, _run, command))
+    return RenewedToken(f"the command `{told}`", remedy, partial(asyncio.to_thread, _run, command))
 
 
 def _run(command: Sequence[str]) -> Token:
@@ -56,6 +56,8 @@ def _run(command: Sequence[str]) -> Token:
 
 def read_token(text: str) -> Token:
     """Read what a command printed, which is in no error. Raises ModelError: it is no token."""
+    if not text:
+        raise ModelError("it printed nothing")
     try:
         data = json.loads(text)
     except ValueError:
