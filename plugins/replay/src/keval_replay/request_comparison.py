@@ -337,12 +337,17 @@ class ComparableRequest:
 def canonical(request: ModelRequest, volatile: Iterable[Volatile] = ()) -> ComparableRequest:
     """Return what of a request is compared. Its secrets must have been replaced before, as the recording's have."""
     declared = tuple(volatile)
-    try:
-        body = orjson.loads(request.body)
-    except orjson.JSONDecodeError:
-        body = request.body.decode("utf-8", "replace")
-    body, path = without_volatile(body, declared), without_volatile(request.path, declared)
+    body, path = canonical_body(request.body, declared), without_volatile(request.path, declared)
     return ComparableRequest(request.model, request.wire, request.method, path, body)
+
+
+def canonical_body(body: bytes, volatile: Iterable[Volatile]) -> Any:
+    """Return the body of a request as JSON, or as a text if it is none, without what is volatile."""
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        found = body.decode("utf-8", "replace")
+    return without_volatile(found, volatile)
 
 
 def without_volatile(value: Any, volatile: Iterable[Volatile]) -> Any:

@@ -19,7 +19,7 @@ from keval.seams import registry
 from keval.store.run import Run
 from keval.store.serialization import dump, sample_line, score_line, to_plain, trial_line
 from keval_analysis.composition import used_contexts
-from keval_replay.request_comparison import without_volatile
+from keval_replay.request_comparison import canonical_body, without_volatile
 
 _OF_THE_RUN = (
     *("run", "started", "elapsed", "stopped", "sealed", "changed", "resumed", "config_file", "config_folder"),
@@ -77,11 +77,7 @@ def canonical_trial(trial: Trial, volatile: Sequence[Volatile] = (), *, times: b
 
 def canonical_request(body: bytes, volatile: Sequence[Volatile]) -> Any:
     """Return a model request as it was sent, without what its agent declares to vary."""
-    try:
-        found = _read(body)
-    except orjson.JSONDecodeError:
-        return without_volatile(body.decode("utf-8", "replace"), volatile)
-    return without_volatile(found, volatile)
+    return canonical_body(_LOOPBACK_PORT.sub(rb"\1:*", body), volatile)
 
 
 def volatile_of(manifest: Manifest) -> dict[str, Sequence[Volatile]]:

@@ -21,8 +21,7 @@ from keval_testing.subject import (
     Subject,
     check_cancellation,
     excerpt,
-    nothing_left_behind,
-    run_to_end,
+    run_checks,
 )
 from keval_testing.unusual_trials import odd_trials
 
@@ -54,10 +53,7 @@ def check_context(context: str | type | object, *, options: Mapping[str, Any] | 
     subject = Subject.of("keval.contexts", context, options, CONTEXT_RULES)
     if subject.check_options():
         check = _Check(subject)
-        run_to_end(subject, check.first_use())
-        if not subject.found:
-            with nothing_left_behind(subject):
-                run_to_end(subject, check.run())
+        run_checks(subject, check.first_use(), check.run)
     subject.finish()
 
 

@@ -18,7 +18,7 @@ from keval.plan.plan import Plan, ResolvedPlugin
 from keval.run.active_run import RunOptions
 from keval.run.flow import run_plan
 from keval.seams.registry import Component
-from keval_testing.subject import LEFT_BEHIND_RULES, OPTIONS_RULES, Subject, excerpt, nothing_left_behind, run_to_end
+from keval_testing.subject import LEFT_BEHIND_RULES, OPTIONS_RULES, Subject, excerpt, run_checks
 
 EXECUTOR_RULES: Mapping[str, str] = {
     **OPTIONS_RULES,
@@ -56,10 +56,7 @@ def check_executor(
     if subject.check_options():
         with tempfile.TemporaryDirectory() as folder:
             check = _Check(subject, Path(folder))
-            run_to_end(subject, check.first_use())
-            if not subject.found:
-                with nothing_left_behind(subject):
-                    run_to_end(subject, check.run())
+            run_checks(subject, check.first_use(), check.run)
     subject.finish()
 
 

@@ -27,9 +27,8 @@ from keval_testing.subject import (
     check_cancellation,
     excerpt,
     model_options,
-    nothing_left_behind,
     opened,
-    run_to_end,
+    run_checks,
 )
 from keval_testing.unusual_trials import odd_trials
 
@@ -91,10 +90,7 @@ def check_judge(
     if subject.check_options():
         compares = isinstance(subject.new(), ComparingJudge)
         check = _Check(subject, tuple(models), judgement or "", compares)
-        run_to_end(subject, check.served(first_use=True))
-        if not subject.found:
-            with nothing_left_behind(subject):
-                run_to_end(subject, check.served())
+        run_checks(subject, check.served(first_use=True), check.served)
     subject.finish()
 
 

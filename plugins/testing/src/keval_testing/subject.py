@@ -309,6 +309,16 @@ def run_to_end(subject: Subject, main: Coroutine[Any, Any, None]) -> None:
     asyncio.run(watched())
 
 
+def run_checks(
+    subject: Subject, first: Coroutine[Any, Any, None], rest: Callable[[], Coroutine[Any, Any, None]]
+) -> None:
+    """Run the `first` check, which imports or makes for good what it needs, and if it found nothing the `rest`."""
+    run_to_end(subject, first)
+    if not subject.found:
+        with nothing_left_behind(subject):
+            run_to_end(subject, rest())
+
+
 _TURNS = (1, 2, 5)
 """After how many turns of the event loop a call is cancelled."""
 _CALL_PATIENCE = 5.0
