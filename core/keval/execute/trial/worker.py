@@ -337,9 +337,6 @@ class PlanWorker:
         if tried.failure is not None and (outage := self.ready.exchange.outage("agent", attempt.key.agent)):
             raise outage
         attempt.allowance.note(context.servers)
-        for server in context.servers:
-            for blob in server.log.blobs if server.log else ():
-                attempt.outbox.blob(blob)
         transcript, outcome = _transcript_of(tried)
         if outcome.failure is None and transcript is not None:
             try:
@@ -350,12 +347,18 @@ class PlanWorker:
         transcript = builder.requests.settled(transcript or merge(builder.transcript(), context))
         if attempt.meter is not None and (reached := attempt.meter.end(transcript)):
             outcome = AttemptOutcome.failed(reached)  # whatever else came of it
-        transcript = attrs.evolve(transcript, instructions=instructions, end_state=ended)
-        execution = self.plan.evaluation.execution
-        keep = attempt.outbox.blob if execution.keep_large_results else None
-        transcript = shorten(transcript, size(execution.max_recorded_bytes), keep)
+        told = attrs.evolve(transcript, instructions=instructions, end_state=ended)
         attempt.ended(outcome.failure)
-        return transcript, outcome
+        return self.kept(told, context, attempt.outbox), outcome
+
+    def kept(self, transcript: Transcript, context: Context, outbox: Outbox) -> Transcript:
+        """Return a transcript as its trial keeps it; what is kept apart of it goes to the outbox."""
+        for server in context.servers:
+            for blob in server.log.blobs if server.log else ():
+                outbox.blob(blob)
+        execution = self.plan.evaluation.execution
+        keep = outbox.blob if execution.keep_large_results else None
+        return shorten(transcript, size(execution.max_recorded_bytes), keep)
 
     def meter(self, agent: str) -> UseMeter | None:
         """Return what counts the use of one trial, if trials have limits."""

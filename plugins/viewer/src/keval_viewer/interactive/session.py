@@ -15,14 +15,14 @@ from typing import Any, TypeVar
 
 import attrs
 
-from keval.config.evaluation import Evaluation, size
+from keval.config.evaluation import Evaluation
 from keval.config.load import load
 from keval.dataset.read import NO_DATASET
 from keval.errors import ConfigError, FailureKind, PluginError, PluginWarning, TrialError
 from keval.execute.attempts import AttemptOutcome, Stopwatch, run_attempt
 from keval.execute.bringup.preflight import preflight
 from keval.execute.bringup.resources import ResourceScope, reach_loopback
-from keval.execute.trial.reconciliation import check, check_text, held_to, merge, shorten
+from keval.execute.trial.reconciliation import check, check_text, held_to, merge
 from keval.execute.trial.trial_attempt import TrialAttempt
 from keval.execute.trial.worker import PlanWorker
 from keval.plan.build import make_plan
@@ -424,11 +424,6 @@ class TrialConversation:
         """Return what was said, as a trial keeps it; `None` if nothing was opened."""
         if self._open is None:
             return None if self._builder is None else self._builder.transcript()
-        execution = self.worker.plan.evaluation.execution
         context = self._open.context
-        for server in context.servers:
-            for blob in server.log.blobs if server.log else ():
-                self._told.blob(blob)
         told = attrs.evolve(self._open.transcript, instructions=context.instructions)
-        keep = self._told.blob if execution.keep_large_results else None
-        return shorten(told, size(execution.max_recorded_bytes), keep)
+        return self.worker.kept(told, context, self._told)
