@@ -17,7 +17,7 @@ Stage = Literal["context", "agent", "model", "mcp", "score", "replay"]
 FailureKind = Literal[
     "a2a_error", "agent_error", "auth_required", "bad_answer", "bad_context", "bad_file", "bad_output",
     "bad_prompt", "bad_record", "bad_reply", "bad_request", "bad_transcript", "bad_workspace", "budget",
-    "calls_disagree", "cancelled", "changed", "check", "connection", "cut_off", "denied", "error", "failed",
+    "calls_disagree", "cancelled", "changed", "check", "connection", "cut_off", "denied", "error",
     "history_unsupported", "hook_failed", "limit", "login", "max_turns", "no_answer", "no_comparison", "no_plugins",
     "no_score", "no_solution", "no_tool_success", "no_tool_use", "not_placed", "out_of_scale", "outage",
     "output_too_large", "process", "protocol", "rate_limit", "recorded_error", "redirected", "refused",

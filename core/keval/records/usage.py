@@ -47,21 +47,14 @@ class Usage:
     cost: float | None = attrs.field(default=None, metadata={"sparse": True})
 
     def __attrs_post_init__(self) -> None:
-        given, written, cached, thought = (
-            self.input_tokens,
-            self.output_tokens,
-            self.cached_tokens,
-            self.reasoning_tokens,
-        )
+        given, out = self.input_tokens, self.output_tokens
+        cached, thought = self.cached_tokens, self.reasoning_tokens
         # Without a call where all is well, as it is for each reply. True is an int, too, but not of that class.
         if (
             (given is None or (given.__class__ is int and 0 <= given <= _MOST))
-            and (written is None or (written.__class__ is int and 0 <= written <= _MOST))
+            and (out is None or (out.__class__ is int and 0 <= out <= _MOST))
             and (cached is None or (cached.__class__ is int and 0 <= cached <= (_MOST if given is None else given)))
-            and (
-                thought is None
-                or (thought.__class__ is int and 0 <= thought <= (_MOST if written is None else written))
-            )
+            and (thought is None or (thought.__class__ is int and 0 <= thought <= (_MOST if out is None else out)))
         ):
             return
         for name, whole in _WHOLES.items():

@@ -87,11 +87,18 @@ def reported_failure(reply: Mapping[str, Any]) -> tuple[bytes, int] | None:
     failed = failed if isinstance(failed, dict) else {}
     error = reply if is_event else failed.get("error", failed.get("base_resp"))
     told = error if isinstance(error, dict) else {}
-    code, words = told.get("code", told.get("status_code")), _table()["words"]
     # Other words stay with 200, so that only what is known to pass is repeated.
-    status = code if type(code) is int else words.get(str(code), words.get(str(told.get("type")), 200))
+    status = status_of(told, 200)
     # MiniMax's API has a `base_resp` in each reply, with code 0 if all is well.
-    return None if not error or code == 0 else (orjson.dumps(reply), status)
+    return None if not error or status == 0 else (orjson.dumps(reply), status)
+
+
+def status_of(told: Mapping[str, Any], otherwise: int) -> int:
+    """Return the HTTP status that an error has as its code, or for which its code or type is a vendor's word."""
+    code, words = told.get("code", told.get("status_code")), _table()["words"]
+    if type(code) is int or (isinstance(code, str) and code.isdecimal()):
+        return int(code)
+    return int(words.get(str(code), words.get(str(told.get("type")), otherwise)))
 
 
 def unreadable(kind: str, body: bytes) -> str | None:

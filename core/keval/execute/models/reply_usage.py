@@ -68,7 +68,7 @@ def read_usage(wire: Wire, told: object) -> Usage:
     """
     known = told if isinstance(told, dict) else {}
     served = str(known["service_tier"]) if known.get("service_tier") not in _USUAL_TIERS else None
-    cost = _cost(known) if "cost" in known or "estimated_cost" in known else None
+    cost = _cost(known.get("cost", known.get("estimated_cost")), known)
     given, written, cached, thought = [_at(known, path) if path[0] in known else None for path in _COUNTS[wire]]
     if wire == "anthropic":
         beside = [cached, _at(told, ("cache_creation_input_tokens",))]
@@ -76,22 +76,18 @@ def read_usage(wire: Wire, told: object) -> Usage:
         return Usage(all_given, written, _or_none(cached, given), thought, service_tier=served, cost=cost)
     if wire == "gemini":
         given = sum_of_counts(given, _at(told, ("toolUsePromptTokenCount",))) if given is not None else None
-        return Usage(
-            given, sum_of_counts(written, thought), _or_none(cached, given), _or_none(thought, given), cost=cost
-        )
+        return Usage(given, sum_of_counts(written, thought), _or_none(cached, given), _or_none(thought, given))
     return Usage(given, written, cached, thought, service_tier=served, cost=cost)
 
 
-def _cost(told: Mapping[str, Any]) -> float | None:
+def _cost(cost: Any, told: Mapping[str, Any]) -> float | None:
     """Return what OpenRouter, Perplexity (an object) or DeepInfra tells that a call cost, in US dollars.
 
     Where OpenRouter used a key of the user's with another vendor, that is its fee alone.
     """
-    cost = told.get("cost", told.get("estimated_cost"))
     cost = cost.get("total_cost") if isinstance(cost, dict) else cost
-    if isinstance(cost, bool) or not isinstance(cost, int | float) or told.get("is_byok"):
-        return None
-    return float(cost) if 0 <= cost <= _MOST_DOLLARS else None
+    known = type(cost) in (int, float) and 0 <= cost <= _MOST_DOLLARS and not told.get("is_byok")
+    return float(cost) if known else None
 
 
 def _or_none(part: Any, whole: Any) -> Any:

@@ -57,37 +57,17 @@ def broken_off() -> TrialError:
     return TrialError("the model's reply ended in the middle", stage="model", kind="bad_reply", retryable=True)
 
 
-_STATUSES: Mapping[object, int] = {
-    None: 500,
-    "api_error": 500,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "not_found_error": 404,
-    "overloaded_error": 529,
-    "permission_error": 403,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "request_too_large": 413,
-    "server_error": 500,
-    "timeout_error": 504,
-    "vector_store_timeout": 504,
-}
-"""The HTTP statuses that words of Anthropic's and OpenAI's stand for; any other is for a request that is refused."""
-
-
 def read_failure(error: object, reply: object = None) -> ModelError:
     """Read an error that is told within a reply, by a vendor's word or, as OpenRouter does, by an HTTP status.
 
     One that is no object says why by itself. `reply` is the whole reply that tells it.
     """
+    from keval.execute.models.denials import status_of  # as in `refused`
+
     told: Mapping[str, Any] = error if isinstance(error, Mapping) else {"message": error}
     code = next((told[name] for name in ("code", "type") if type(told.get(name)) in (str, int)), None)
-    if isinstance(code, str) and code.isdecimal():
-        code = int(code)
     said = ": ".join(str(each) for each in ("the model failed", code, told.get("message") or "no reason given") if each)
-    return ModelError(
-        quoted(said) + request_of(reply), status=code if isinstance(code, int) else _STATUSES.get(code, 400)
-    )
+    return ModelError(quoted(said) + request_of(reply), status=status_of(told, 500 if code is None else 400))
 
 
 def quoted(said: object) -> str:
