@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
-from keval import Sample, ToolCall, Transcript, Usage
+from keval import Message, Sample, ToolCall, Transcript, Usage
 from keval.plugin import Context, ServerLostError, TrialError
 from keval_mcp.loop import Call, Reply, Result, Tool, open_conversation
 from keval_mcp.tool_results import Media
@@ -17,6 +17,10 @@ from tests.contexts import started
 
 QUESTION = Sample("s1", "How are you?")
 ECHO = Call("c1", "echo", {"text": "hm"})
+
+
+def said(text: str) -> tuple[Message, ...]:
+    return (Message("assistant", text),)
 
 
 @attrs.define
@@ -88,7 +92,7 @@ def hold(sample: Sample) -> Callable[..., Held]:
 def test_every_message_of_the_user_is_answered_in_turn(hold: Any) -> None:
     asked = attrs.evolve(QUESTION, turns=("And now?",))
 
-    held = hold(Reply("Well."), Reply("Better."), sample=asked)
+    held = hold(Reply(said("Well.")), Reply(said("Better.")), sample=asked)
 
     said = [(message.role, message.text, message.turn) for message in held.transcript.messages]
     assert said == [
@@ -103,7 +107,11 @@ def test_every_message_of_the_user_is_answered_in_turn(hold: Any) -> None:
 
 def test_tools_are_run_and_their_results_told_until_there_is_an_answer(hold: Any, lasting: Any) -> None:
     usage = Usage(10, 5)
-    replies = (Reply("Let me see.", (ECHO,), usage), Reply("", (attrs.evolve(ECHO, id="c2"),), usage), Reply("Hm!"))
+    replies = (
+        Reply(said("Let me see."), (ECHO,), usage),
+        Reply((), (attrs.evolve(ECHO, id="c2"),), usage),
+        Reply(said("Hm!")),
+    )
 
     held = hold(*replies, provider=lasting())
 
@@ -119,7 +127,7 @@ def test_tools_are_run_and_their_results_told_until_there_is_an_answer(hold: Any
 def test_calls_of_one_reply_run_at_once_and_are_told_in_their_order(hold: Any, server: Any, tap: bool) -> None:
     calls = (Call("c1", "wait_here", {}), Call("c2", "wait_here_2", {}))
 
-    held = hold(Reply(calls=calls), Reply("Done."), provider=server("meeting", tap=tap))
+    held = hold(Reply(calls=calls), Reply(said("Done.")), provider=server("meeting", tap=tap))
 
     assert held.chat.told[1] == [Result("c1", ("met",), False), Result("c2", ("came",), False)]
     told = [(call.name, call.result) for call in held.transcript.tool_calls]
@@ -127,7 +135,7 @@ def test_calls_of_one_reply_run_at_once_and_are_told_in_their_order(hold: Any, s
 
 
 def test_an_error_of_a_tool_is_told_and_the_trial_goes_on(hold: Any, lasting: Any) -> None:
-    held = hold(Reply(calls=(Call("c1", "fail", {}), ECHO)), Reply("It failed."), provider=lasting())
+    held = hold(Reply(calls=(Call("c1", "fail", {}), ECHO)), Reply(said("It failed.")), provider=lasting())
 
     problem = "Error executing tool fail: the tool has failed"
     assert held.chat.told[1] == [Result("c1", (problem,), True), Result("c1", ("hm",), False)]
@@ -138,7 +146,7 @@ def test_an_error_of_a_tool_is_told_and_the_trial_goes_on(hold: Any, lasting: An
 def test_a_call_that_cannot_be_made_reaches_no_server(hold: Any, lasting: Any) -> None:
     calls = (Call("c1", "fly", {"to": "Rome"}), attrs.evolve(ECHO, id="c2", problem="no JSON"))
 
-    held = hold(Reply(calls=calls), Reply("Sorry."), provider=lasting())
+    held = hold(Reply(calls=calls), Reply(said("Sorry.")), provider=lasting())
 
     unknown = "there is no tool named 'fly'"
     assert held.chat.told[1] == [Result("c1", (unknown,), True), Result("c2", ("no JSON",), True)]
@@ -156,7 +164,7 @@ def test_calls_without_an_id_of_their_own_keep_their_results(hold: Any, server: 
     """Whichever is answered first: in one of the two orders that is the call that was made last."""
     calls = tuple(Call(id, name, {}) for name in results)
 
-    held = hold(Reply(calls=calls), Reply("Done."), provider=server("meeting", tap=False))
+    held = hold(Reply(calls=calls), Reply(said("Done.")), provider=server("meeting", tap=False))
 
     assert [call.result for call in held.transcript.tool_calls] == [*results.values()]
     assert [result.id for result in held.chat.told[1]] == [id, id]
@@ -166,7 +174,7 @@ def test_calls_without_an_id_of_their_own_keep_their_results(hold: Any, server: 
 def test_a_lost_server_ends_the_trial_and_the_other_calls(hold: Any, bare: Any, tap: bool) -> None:
     calls = (Call("c1", "hang", {}), Call("c2", "die", {}))
 
-    held = hold(Reply(calls=calls), Reply("It is sunny."), provider=bare(tap=tap))
+    held = hold(Reply(calls=calls), Reply(said("It is sunny.")), provider=bare(tap=tap))
 
     assert isinstance(held.error, ServerLostError)
     assert "dying now" in str(held.error)
@@ -176,7 +184,7 @@ def test_a_lost_server_ends_the_trial_and_the_other_calls(hold: Any, bare: Any, 
 
 
 def test_a_paused_reply_is_gone_on_with(hold: Any) -> None:
-    held = hold(Reply("Wait.", paused=True), Reply("Well."))
+    held = hold(Reply(said("Wait."), paused=True), Reply(said("Well.")))
 
     assert (held.transcript.output, held.transcript.model_calls, held.chat.told) == ("Well.", 2, ["How are you?"])
 
@@ -185,8 +193,8 @@ def test_max_turns_bounds_the_model_calls_of_each_message(hold: Any) -> None:
     asked = attrs.evolve(QUESTION, turns=("And now?",))
     calling = Reply(calls=(Call("c1", "fly", {}),))
 
-    enough = hold(calling, Reply("Well."), calling, Reply("Better."), sample=asked, max_turns=2)
-    too_few = hold(calling, calling, Reply("Well."), max_turns=2)
+    enough = hold(calling, Reply(said("Well.")), calling, Reply(said("Better.")), sample=asked, max_turns=2)
+    too_few = hold(calling, calling, Reply(said("Well.")), max_turns=2)
 
     assert (enough.error, enough.transcript.output) == (None, "Better.")
     assert isinstance(too_few.error, TrialError)
@@ -197,7 +205,7 @@ def test_max_turns_bounds_the_model_calls_of_each_message(hold: Any) -> None:
 def test_a_model_that_fails_ends_the_trial_which_keeps_what_it_had(hold: Any) -> None:
     failure = TrialError("out of order", stage="model")
 
-    held = hold(Reply("Let me see.", (Call("c1", "fly", {}),)), failure)
+    held = hold(Reply(said("Let me see."), (Call("c1", "fly", {}),)), failure)
 
     assert held.error is failure
     call = ToolCall("fly", error="there is no tool named 'fly'", id="c1", executions=0, model_call=1)
