@@ -12,6 +12,7 @@ from keval.plugin import ModelError, TrialError
 from tests.plugins.clients.conftest import FINE, Answer, Vendor, http, serve
 
 EVENTS = "content-type: text/event-stream; charset=utf-8"
+BROKEN = b"HTTP/1.1 200 OK\r\n" + EVENTS.encode() + b'\r\ncontent-length: 99999\r\n\r\nevent: a\ndata: {"n": 1}\n\n'
 
 
 def streamed(vendor: Vendor, answer: Answer) -> list[Any]:
@@ -45,6 +46,12 @@ def test_events_are_told_until_the_mark_of_the_end(vendor: Vendor) -> None:
         body += b'data: [DONE]\n\ndata: {"n": 3}\n\n'
 
     assert [{"n": 1}, {"n": "ü ?"}] == streamed(vendor, http(body, "200 OK", EVENTS))
+
+
+def test_what_breaks_after_the_mark_of_the_end_is_nothing() -> None:
+    broken = BROKEN + b"data: [DONE]\n\n"
+
+    assert [{"n": 1}] == streamed(Vendor("openai"), broken)
 
 
 def test_a_reply_that_is_not_streamed_is_the_reply(vendor: Vendor) -> None:
@@ -87,9 +94,6 @@ def test_an_event_is_told_before_the_next_one_is_sent(vendor: Vendor) -> None:
         return arrived
 
     assert [{"n": 1}, {"n": 2}] == asyncio.run(scenario())
-
-
-BROKEN = b"HTTP/1.1 200 OK\r\n" + EVENTS.encode() + b'\r\ncontent-length: 99999\r\n\r\nevent: a\ndata: {"n": 1}\n\n'
 
 
 @pytest.mark.parametrize(

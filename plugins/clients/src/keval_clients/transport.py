@@ -16,6 +16,8 @@ _AS_AIOHTTP = "utf-8", "surrogateescape"
 """How aiohttp reads the headers of a reply."""
 _TELEMETRY = "x-stainless-"
 _GIVEN = "keval"
+_CLOSED = {"http_version": b"HTTP/2"}
+"""Has OpenAI's SDK close a stream after `[DONE]`: it would read on, and fail if the connection breaks there."""
 
 
 class CheapRequests:
@@ -88,7 +90,7 @@ class ModelTransport(httpx2.AsyncClient):
         told = [(name.encode(*_AS_AIOHTTP), text.encode(*_AS_AIOHTTP)) for name, text in response.headers.items()]
         if response.size is None:
             chunks = _Chunks(response.chunks, opened)
-            return httpx2.Response(response.status, headers=told, stream=chunks, request=request)
+            return httpx2.Response(response.status, headers=told, stream=chunks, request=request, extensions=_CLOSED)
         return httpx2.Response(response.status, headers=told, content=await response.read(), request=request)
 
     async def aclose(self) -> None:
