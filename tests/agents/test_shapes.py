@@ -349,6 +349,22 @@ def test_a_run_whose_requests_were_sent_again_is_replayed_as_it_was(project: Pro
     assert {ANSWER} == {trial.transcript and trial.transcript.output for trial in open_run(second).trials()}
 
 
+@pytest.mark.parametrize("kind", ["openai", "gadk", "ms"])
+def test_a_vendor_with_names_of_its_own_is_asked_by_them_at_once(project: Project, kind: str) -> None:
+    project.write(
+        eval_yaml=CONFIG.format(agents=f"{{a: {{type: {kind}, model: mistral/seed-mistral, max_tokens: 50}}}}"),
+        questions_jsonl=json.dumps(QUESTION) + "\n",
+    )
+    vendor = Vendor({"seed-mistral": ROWS["seed-mistral"].respond})
+    with serving(vendor) as environ:
+        mistral = {"MISTRAL_API_BASE": environ["OPENAI_BASE_URL"], "MISTRAL_API_KEY": "key-of-nobody"}
+        outcome = project.run("eval.yaml", env=mistral)
+
+    (asked,) = vendor.asked["seed-mistral"]
+    assert (0, 50, True) == (outcome.code, asked["max_tokens"], "random_seed" in asked), outcome.stderr
+    assert not {"seed", "max_completion_tokens"} & asked.keys()
+
+
 WHOLE = {
     "openai": Adapter("keval_openai", "OpenAI"),
     "openai responses": Adapter("keval_openai", "OpenAI", {"api": "responses"}),
