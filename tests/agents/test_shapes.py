@@ -310,7 +310,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, str
                 found[score.judge] = (score.score.value, *((failure.kind, failure.message) if failure else (None, "")))
     return {
         (shape, column): Outcome(
-            *found[name], vendor.asked[name], [text for text in told if repr(name) in text], calls.get(name, [])
+            *found[name], vendor.asked[name], [text for text in told if name in text], calls.get(name, [])
         )
         for shape, column in TABLE
         for name in [f"{shape}--{column}"]

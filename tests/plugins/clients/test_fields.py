@@ -74,7 +74,7 @@ CASES = {
     "google": (
         [{"error": {"code": 400, "message": UNKNOWN}}],
         lacking("seed"),
-        ["takes no `seed`: its replies repeat"],
+        ["takes no `seed`; its replies repeat"],
     ),
     "mistral": (MISTRAL, lacking("seed"), ["takes no `seed`"]),
     "text": ({"error": "Unrecognized request argument supplied: user"}, lacking("user"), ["takes no `user`"]),
@@ -167,6 +167,12 @@ def test_a_format_that_was_refused_where_it_was_null_is_sent_where_it_is_not() -
     arrived, _ = sent(refusal({"detail": "response_format is null"}), FINE, FINE, bodies=[SENT, judged])
 
     assert judged == arrived[-1]
+
+
+def test_a_field_of_any_name_may_be_sent() -> None:
+    odd = {**SENT, "(": None, "tools.x": None, "a.b": 1}
+
+    assert ([odd], [400]) == sent(refusal({"error": "( is not supported"}), bodies=[odd])
 
 
 def test_of_gemini_the_seed_of_the_settings_is_left_out() -> None:

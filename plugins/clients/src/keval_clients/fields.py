@@ -7,18 +7,22 @@ changes the answer, is sent as it is, and its refusal is told.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 import attrs
 
+from keval.errors import PluginWarning
 from keval.execute.models.denials import read_refusal
-from keval.records.models import ModelRequest
+from keval.records.models import ModelRequest, ModelResponse, Next
 from keval_clients.replies import read_json, write_json
 
 Fields: TypeAlias = Mapping[str, str | None]
 """Fields by place and name, such as `tools.strict`, with the name that the endpoint takes; `None` if it takes none."""
 
+_REFUSALS = (400, 422)
+"""HTTP statuses of a request that is wrong in itself; Mistral and servers made with FastAPI answer 422."""
 _OPTIONAL = (
     *("seed", "stream_options", "parallel_tool_calls", "store", "include", "metadata", "client_metadata", "user"),
     *("prompt_cache_key", "prompt_cache_retention", "safety_identifier", "generationConfig.seed", "tools.strict"),
@@ -34,6 +38,34 @@ _UNKNOWN = re.compile(
     re.IGNORECASE,
 )
 """What an endpoint says of a name that it does not know, and not of a value that it does not take."""
+
+
+async def send_without(
+    known: dict[str, str | None], request: ModelRequest, refusal: ModelResponse | None, send: Next
+) -> ModelResponse:
+    """Send a request without the fields that are `known` to be refused, and again without those that are refused now.
+
+    `refusal` is the answer to the request as it is, if it was sent. What is refused is known, and told, as soon as the
+    request is answered without it, because an error may name a field by chance.
+    """
+    refused: dict[str, str | None] = {}
+    sent, response = request, refusal
+    while True:
+        if response is None:
+            sent = without(request, {**known, **refused})
+            response = await send(sent)
+        found = newly_refused(sent, response.status, await response.read()) if response.status in _REFUSALS else {}
+        # A field and its other name may both be refused.
+        more = {field: other for field, other in found.items() if field not in {*refused, *refused.values()}}
+        if not more:
+            break
+        refused |= more
+        response = None
+    if response.status < 300 and refused.keys() - known.keys():
+        known.update(refused)
+        for told in _consequences(refused):
+            warnings.warn(f"the endpoint of {request.model} {told}", PluginWarning, stacklevel=2)
+    return response
 
 
 def without(request: ModelRequest, refused: Fields) -> ModelRequest:
@@ -69,15 +101,14 @@ def newly_refused(request: ModelRequest, status: int, reply: bytes) -> Fields:
     return {} if first is None or first not in there else {first: there[first]}
 
 
-def consequences(refused: Fields) -> Iterator[str]:
-    """Yield what a user should know of an endpoint that refuses fields."""
+def _consequences(refused: Fields) -> Iterator[str]:
     for field, other in refused.items():
         if other is not None:
-            yield f"takes `{field}` as `{other}` alone"
+            yield f"takes `{field}` as `{other}` alone; it is sent so"
         elif field == "seed":
-            yield "takes no `seed`: its replies repeat less"
+            yield "takes no `seed`; its replies repeat less"
         elif field in _OPTIONAL and field != "include":  # which most models refuse that do not reason
-            yield f"takes no `{field}`: requests go without"
+            yield f"takes no `{field}`; requests go without"
 
 
 def _read(content: bytes) -> Any:
@@ -118,8 +149,9 @@ def _pointed_at(told: Any) -> Iterator[str]:
 
 def _named_at(name: str, told: str) -> int | None:
     """Return where a message names a field; a word that may stand in any sentence has to be marked as a name."""
-    marked = rf"(?:[\"'`.\[]|: ){name}(?:[\"'`\]]|\W*$| \()"
+    escaped = re.escape(name)  # a program may send any name
+    marked = rf"(?:[\"'`.\[]|: ){escaped}(?:[\"'`\]]|\W*$| \()"
     plain = "_" in name or name in {"seed", "temperature"}
-    pattern = _SAID.get(name, rf"\b{name}\b" if plain else marked)
+    pattern = _SAID.get(name, rf"\b{escaped}\b" if plain else marked)
     found = re.search(pattern, told, re.IGNORECASE)
     return None if found is None else found.start()

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
+from functools import partial
 
 import attrs
 import orjson
 from yarl import URL
 
-from keval.errors import ModelError, PluginWarning
+from keval.errors import ModelError
 from keval.records.models import Endpoint, ModelRequest, ModelResponse, request_headers, response_headers
 from keval_clients.http import HttpClient
 from keval_clients.network import key_header
-
-_REFUSALS = (400, 422)
-"""HTTP statuses of a request that is wrong in itself; Mistral and servers made with FastAPI answer 422."""
 
 
 def model_client(urls: Iterable[str]) -> HttpClient:
@@ -71,31 +68,14 @@ class Sender:
             TrialError: kind `reply_too_large`, or `redirected`.
         """
         known = self._endpoint.refused.setdefault(request.wire, {})
-        refused: dict[str, str | None] = {}
-        while True:
-            sent = request
-            if known or refused:
-                from keval_clients.fields import without  # most endpoints refuse none
+        response = None
+        if not known:
+            response = await self._sent(request, opened, streams=streams)
+            if response.status not in (400, 422):
+                return response
+        from keval_clients.fields import send_without  # most endpoints refuse none
 
-                sent = without(request, {**known, **refused})
-            response = await self._sent(sent, opened, streams=streams)
-            if response.status in _REFUSALS:
-                from keval_clients.fields import newly_refused
-
-                found = newly_refused(sent, response.status, await response.read())
-                # A field and its other name may both be refused.
-                more = {name: other for name, other in found.items() if name not in {*refused, *refused.values()}}
-                refused |= more
-                if more:
-                    continue
-            elif response.status < 300 and refused.keys() - known.keys():
-                # Only now, as an error may name a field by chance.
-                from keval_clients.fields import consequences
-
-                known.update(refused)
-                for told in consequences(refused):
-                    warnings.warn(f"{self._base}, asked for {request.model!r}, {told}", PluginWarning, stacklevel=2)
-            return response
+        return await send_without(known, request, response, partial(self._sent, opened=opened, streams=streams))
 
     async def _sent(self, request: ModelRequest, opened: AsyncExitStack | None, *, streams: bool) -> ModelResponse:
         endpoint, platform = self._endpoint, self._endpoint.platform
