@@ -222,6 +222,7 @@ def test_a_way_of_signing_in_is_taken_and_its_secrets_stand_nowhere(
     assert (0, True) == (looked[0], f"access    by {way.how}\n" in looked[1]), looked[1]
     assert "reply     It is " in looked[1]
     assert (3, 0) == (done[0], shown[0]), done[1]
+    assert (way.options or None) == project.read("manifest.json")["config"].get("providers", {}).get("openai")
     trials = {line["sample"]: line for line in project.lines("trials.jsonl")}
     assert all("[secret]" in trials[text]["output"] for text in ("say", "more"))
     assert ("http_400", True) == (trials["fail"]["failure"]["kind"], "[secret]" in trials["fail"]["failure"]["message"])

@@ -79,11 +79,8 @@ def effective(evaluation: Evaluation) -> dict[str, Any]:
     """Write an evaluation back as plain data, as it will run: after selection, variables as written."""
     data = evaluation.source.data
     own = {name for section in evaluation.sections for name in attrs.fields_dict(type(section))}
-    kept = {
-        key: data[key]
-        for key in (*attrs.fields_dict(Header), "dataset", "prices", "providers", *sorted(own))
-        if key in data
-    }
+    as_written = (*attrs.fields_dict(Header), "dataset", "prices", "providers", *sorted(own))
+    kept = {key: data[key] for key in as_written if key in data}
     execution = data.get("execution") or {}
     # A flag that leaves the baseline out clears it in the header, while the data still name it.
     if evaluation.header.baseline is None:

@@ -69,8 +69,7 @@ class SectionReader:
         # A misspelled key is reported as unknown already; that `agents` is missing would be the same mistake again.
         spoiled = bool(self.problems)
         agents, judges = self._named("agents"), self._named("judges")
-        contexts = self._contexts()
-        conditions = self._conditions()
+        contexts, conditions = self._contexts(), self._conditions()
         metrics, rubrics = self._listed("metrics"), self._listed("rubrics")
         middleware, plugins = self._listed("middleware"), self._listed("plugins")
         if not agents and "agents" not in data and not spoiled:
@@ -192,10 +191,8 @@ class SectionReader:
             elif not isinstance(name := (options or {}).get("type", label), str):
                 self._problem((*path, "type"), "expected the name of a plugin")
             else:
-                kind = self._filled(name, (*path, "type"))
                 implied = section == "judges" and "type" not in (options or {}) and implies_judge(label, options or {})
-                if implied:
-                    kind = implied_judge(options or {})
+                kind = implied_judge(options or {}) if implied else self._filled(name, (*path, "type"))
                 specs.append(self._spec(section, label, kind, options or {}, implied=implied))
         return tuple(specs)
 
@@ -282,8 +279,7 @@ class SectionReader:
     def _providers(self) -> dict[str, Any]:
         """Read the options of providers of models, and return those providers by name."""
         providers: dict[str, Any] = {}
-        example = "providers of models to options, such as `azure: {command: [az, …]}`"
-        for name, options in self._mapping("providers", example).items():
+        for name, options in self._mapping("providers", "providers to options, such as `azure: {}`").items():
             path = ("providers", name)
             try:
                 registry.find("keval.models", name)

@@ -71,7 +71,7 @@ CASES = {
     ),
     "providers in a list": (
         CONFIG + "providers: [azure]\n",
-        "eval.yaml:13:12: expected a mapping of providers of models to options, such as `azure: {command: [az, …]}`",
+        "eval.yaml:13:12: expected a mapping of providers to options, such as `azure: {}`",
     ),
     "unknown plugin": (
         changed("scripted: {}", "scriptd: {}"),

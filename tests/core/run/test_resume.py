@@ -174,6 +174,7 @@ def test_a_run_that_is_extended_remembers_that_it_was_looked_at(mortal: Project,
 def test_a_config_can_add_samples_and_conditions(ran: Project) -> None:
     more = [*SAMPLES, {"id": "new", "question": "And now?"}]
     text = CONFIG.replace("{contexts: [notes]}}", "{contexts: [notes]}, prompted: {system_prompt: Be kind.}}")
+    text += "providers: {openai: {command: [a, token]}}\n"
     ran.write(more_yaml=text.replace("questions.jsonl", "more.jsonl"), more_jsonl=lines(more))
 
     outcome = ran.keval("resume", "latest", "--extend", "more.yaml", "--json")
