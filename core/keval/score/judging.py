@@ -172,11 +172,7 @@ class JudgeRunner:
             await self.retry_policy.wait(number, outcome.error)
 
     async def _attempt(
-        self,
-        asker: Asker,
-        blinded: tuple[Trial, Trial | None],
-        rubrics: Sequence[Rubric],
-        builder: JudgementBuilder,
+        self, asker: Asker, blinded: tuple[Trial, Trial | None], rubrics: Sequence[Rubric], builder: JudgementBuilder
     ) -> AttemptOutcome[Mapping[str, Score | TrialError]]:
         """Ask once about a trial, and the one to compare it with, and have the traffic kept or played."""
         seconds, stopwatch, repetition = self.execution.timeout_seconds, Stopwatch(), asker.repetition or 1

@@ -118,10 +118,7 @@ def _entry(listing: ToolListing, context: OpenedContext, redact: Redactor) -> Se
 
 def _blobs(listing: ToolListing, redact: Redactor) -> tuple[Blob | None, Blob | None]:
     offered, original = ServerListing.offered(listing), ServerListing.original(listing)
-    return (
-        offered.blob(redact.content) if offered else None,
-        original.blob(redact.content) if original else None,
-    )
+    return (offered.blob(redact.content) if offered else None, original.blob(redact.content) if original else None)
 
 
 @attrs.frozen

@@ -249,11 +249,7 @@ class ToolSequence:
         skipped = [call for call in made if call.error is not None and skips]
         fault = self._fault(expected, counted)
         calls, passed_over = [*map(_told, counted)], [*map(_told, skipped)]
-        details = {
-            "expected": [str(tool) for tool in expected[:50]],
-            "called": calls[:50],
-            "skipped": passed_over[:50],
-        }
+        details = {"expected": [str(tool) for tool in expected[:50]], "called": calls[:50], "skipped": passed_over[:50]}
         called = f"called: {listed(calls) or 'nothing'}"
         if skipped:
             called += f" (not counted, as failed: {listed(passed_over)})"

@@ -9,14 +9,7 @@ from typing import ClassVar, TypeAlias
 import attrs
 
 from keval import Message, Scale, Score, Trial
-from keval_metrics_weather.questions import (
-    NO_LOCATION,
-    Query,
-    ask_alike,
-    clarifying,
-    only_asks_back,
-    query,
-)
+from keval_metrics_weather.questions import NO_LOCATION, Query, ask_alike, clarifying, only_asks_back, query
 from keval_metrics_weather.reading.advice import advice
 from keval_metrics_weather.reading.asking import asking, assumed
 from keval_metrics_weather.reading.statements import weather_data

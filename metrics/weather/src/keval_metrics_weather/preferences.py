@@ -202,12 +202,7 @@ def acknowledged(text: Text, phrases: tuple[str, ...]) -> tuple[str, ...]:
         between = text.words[at + 1 : end]
         likes = text.padded[end] in _LIKING or text.words[end : end + 2] == ["one", "for"]
         if likes and "would" not in between and "could" not in between and not _guesses(text, at, end):
-            if text.words[end] in ("like", "enjoy", "mind", "love") and text.padded[end + 1] in (
-                "to",
-                "me",
-                "it",
-                "!",
-            ):
+            if text.words[end] in ("like", "enjoy", "mind", "love") and text.padded[end + 1] in ("to", "me", "it", "!"):
                 continue
             found.append(Said.at(text, at, end, " ".join(text.words[at : end + 1])))
     for at in text.index.get("your", ()):

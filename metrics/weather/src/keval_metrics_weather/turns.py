@@ -111,10 +111,7 @@ def _request(question: Query, history: tuple[Message, ...]) -> Query:
         if before.concerns_weather and not before.follows_up:
             break
     return question._replace(
-        days=days,
-        wants_forecast=wants_forecast(days) if days else forecast,
-        about_weather=weather,
-        wants_advice=advice,
+        days=days, wants_forecast=wants_forecast(days) if days else forecast, about_weather=weather, wants_advice=advice
     )
 
 

@@ -2,9 +2,4 @@
 
 from keval import lazily
 
-__getattr__, __dir__, __all__ = lazily(
-    __name__,
-    {
-        "keval_analysis.findings.summary": "ArmScore ArmTrials GateResult",
-    },
-)
+__getattr__, __dir__, __all__ = lazily(__name__, {"keval_analysis.findings.summary": "ArmScore ArmTrials GateResult"})

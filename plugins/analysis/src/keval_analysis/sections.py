@@ -70,9 +70,7 @@ class Wanted:
         """Return a manifest with what is wanted of the scorers that it has; a flag may have left some out."""
         entries = tuple(
             attrs.evolve(
-                entry,
-                scale=self.with_margin(entry.metric, entry.scale),
-                threshold=self.thresholds.get(entry.metric),
+                entry, scale=self.with_margin(entry.metric, entry.scale), threshold=self.thresholds.get(entry.metric)
             )
             for entry in manifest.scorers
         )

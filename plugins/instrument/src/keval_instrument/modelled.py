@@ -21,12 +21,7 @@ from keval_instrument.rewording import keeps_facts
 from keval_judges import fence, fence_code, read_object, shown
 from keval_viewer.interactive.served_model import ServedModel
 
-_WAYS = {
-    "reworded": "reworded",
-    "left_out": "left_out-1",
-    "added": "added-1",
-    "negation": "negation",
-}
+_WAYS = {"reworded": "reworded", "left_out": "left_out-1", "added": "added-1", "negation": "negation"}
 """What the model is asked for, and the condition that it belongs to."""
 _AT_ONCE = 4
 _INSTRUCTIONS = """\

@@ -129,11 +129,7 @@ _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
 
 
 def report(
-    current: Sequence[CurrentWeather],
-    days: Sequence[DayWeather],
-    conversation: Conversation,
-    rng: Random,
-    flaws: Flaws,
+    current: Sequence[CurrentWeather], days: Sequence[DayWeather], conversation: Conversation, rng: Random, flaws: Flaws
 ) -> str:
     """Write the report; `current` and `days` may each be empty, and may be of several cities."""
     parts = [_now(weather, rng, flaws) for weather in current]

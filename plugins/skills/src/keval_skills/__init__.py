@@ -10,9 +10,5 @@ from keval import lazily
 # Imported when first used: the server's process has no use for the contexts.
 __getattr__, __dir__, __all__ = lazily(
     __name__,
-    {
-        "keval_skills.instructions": "Instructions",
-        "keval_skills.plugin": "Plugin",
-        "keval_skills.skill": "Skill",
-    },
+    {"keval_skills.instructions": "Instructions", "keval_skills.plugin": "Plugin", "keval_skills.skill": "Skill"},
 )

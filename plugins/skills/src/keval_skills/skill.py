@@ -13,15 +13,7 @@ from typing import ClassVar, Literal
 
 import attrs
 
-from keval.plugin import (
-    ContextSource,
-    Conventions,
-    Intervention,
-    PreflightError,
-    Provision,
-    ServerSpec,
-    TrialInfo,
-)
+from keval.plugin import ContextSource, Conventions, Intervention, PreflightError, Provision, ServerSpec, TrialInfo
 from keval_programs import Tree
 from keval_skills.changes import changed_skills
 from keval_skills.placing import placing, writing

@@ -15,14 +15,7 @@ from keval.execute.bringup.servers import server_proxy
 from keval.seams.contexts import Provision, ServerSpec, ServerUse, TrialInfo
 from keval.seams.interfaces import ContextSource
 from keval.store.serialization import dump, to_plain
-from keval_testing.subject import (
-    LEFT_BEHIND_RULES,
-    OPTIONS_RULES,
-    Subject,
-    check_cancellation,
-    excerpt,
-    run_checks,
-)
+from keval_testing.subject import LEFT_BEHIND_RULES, OPTIONS_RULES, Subject, check_cancellation, excerpt, run_checks
 from keval_testing.unusual_trials import odd_trials
 
 CONTEXT_RULES: Mapping[str, str] = {

@@ -38,10 +38,7 @@ _CANCELLED_AFTER, _PATIENCE = 0.3, 30.0
 
 
 def check_executor(
-    executor: str | type | object,
-    *,
-    options: Mapping[str, Any] | None = None,
-    cannot: Mapping[str, str] | None = None,
+    executor: str | type | object, *, options: Mapping[str, Any] | None = None, cannot: Mapping[str, str] | None = None
 ) -> None:
     """Check an executor, given by its name, as a class or as an instance: it runs an evaluation as `local` does.
 

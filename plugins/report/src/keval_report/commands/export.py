@@ -80,12 +80,7 @@ def _option(field: attrs.Attribute[Any]) -> click.Option:
 @click.command("export", cls=_ExportCommand)
 @click.argument("run")
 @click.option(
-    _FLAG,
-    "format_name",
-    required=True,
-    envvar=_VARIABLE,
-    metavar="NAME",
-    help="The format: the name of an exporter.",
+    _FLAG, "format_name", required=True, envvar=_VARIABLE, metavar="NAME", help="The format: the name of an exporter."
 )
 @click.option(
     "-d",

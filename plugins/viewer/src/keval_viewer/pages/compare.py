@@ -14,14 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from keval import Run
-from keval_analysis.comparison import (
-    ArmComparison,
-    Comparison,
-    RunArm,
-    arms_of,
-    compare_arms,
-    compare_runs,
-)
+from keval_analysis.comparison import ArmComparison, Comparison, RunArm, arms_of, compare_arms, compare_runs
 from keval_analysis.findings.effects import Effect, better_share
 from keval_report.terminal.comparison import arm_block, comparison_block
 from keval_report.words import display_names
