@@ -247,7 +247,7 @@ def models_beside(route: ProxyRoute, routes: Iterable[ProxyRoute]) -> Mapping[st
 
 async def _as_stream(wire: Wire, response: ModelResponse) -> ModelResponse:
     """Return a reply as a stream, also where the endpoint does not know how to stream; clients read nothing else."""
-    if response.status != 200 or not response.headers.get("content-type", "").startswith("application/json"):
+    if response.status != 200 or response.headers.get("content-type", "").lower().startswith("text/event-stream"):
         return response
     try:
         body = b"".join(PROTOCOLS[wire].streamed(orjson.loads(await response.read())))
