@@ -101,3 +101,19 @@ def test_a_simulated_model_needs_no_key_and_has_no_price(project: Project) -> No
     outcome = project.keval("models", "simulated/any", "--json")
 
     assert (0, ["provider", "access", "wires"]) == (outcome.code, [finding["about"] for finding in outcome.data])
+
+
+def test_a_name_alone_belongs_to_the_vendor_of_its_family_for_every_agent_and_judge(project: Project) -> None:
+    agents = "{ms: {model: gpt-4o}, gadk: {type: gadk, model: claude-sonnet-5-5}, other: {type: gadk, model: openai/m}}"
+    prices = "{gpt-5: {input: 1, output: 2}}"
+    project.write(
+        eval_yaml=f"dataset: {{path: q.jsonl}}\nagents: {agents}\njudge: {{model: gpt-5}}\nprices: {prices}\n",
+        q_jsonl='{"id": "q", "question": "Why?", "answer": "So."}\n',
+    )
+
+    outcome = project.keval("run", "eval.yaml", "--dry-run", "--json", "--model", "other=gpt-5")
+
+    named = {"ms": "openai/gpt-4o", "gadk": "anthropic/claude-sonnet-5-5", "other": "openai/gpt-5"}
+    assert named == {label: agent["model"] for label, agent in outcome.data["agents"].items()}
+    assert "openai/gpt-5" == outcome.data["judges"]["judge"]["model"]
+    assert "no agent or judge asks" not in outcome.stderr

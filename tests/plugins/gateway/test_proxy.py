@@ -598,3 +598,18 @@ def test_it_is_a_model_proxy_and_naming_it_imports_no_web_server() -> None:
 
     assert isinstance(model_proxy(), ModelProxy)
     assert "[]" == done.stdout.strip()
+
+
+def test_a_framework_that_leaves_out_what_the_model_thought_is_told_the_way_out() -> None:
+    async def answer(request: Request) -> Response:
+        return JSONResponse({"error": {"message": "The `reasoning_content` must be passed back."}}, 400)
+
+    async def scenario() -> tuple[int, str]:
+        async with upstream(answer) as (endpoint, client):
+            response = await client.post(chat(endpoint), content=BODY)
+            return response.status_code, response.json()["error"]["message"]
+
+    status, told = run(scenario())
+
+    assert (400, "The `reasoning_content` must be passed back.") == (status, told.partition("; ")[0])
+    assert "take the agent `openai`" in told

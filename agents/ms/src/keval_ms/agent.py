@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import attrs
 
 from keval import Sample, Transcript
-from keval.plugin import Context, Conversation, Model, Volatile, Wire, run_conversation
+from keval.plugin import Context, Conversation, Model, Wire, run_conversation
 from keval_clients import check_variables
 
 if TYPE_CHECKING:
@@ -40,12 +40,6 @@ class Ms:
         "documentation": "moderate",
     }
     """What the framework asks of its developer (metrics-assessment.md, sections 10 to 12)."""
-
-    volatile: ClassVar[tuple[Volatile, ...]] = (
-        Volatile(
-            "the id that the framework draws for a call to which the model gave none", pattern=r"af-call-[0-9a-f]{32}\b"
-        ),
-    )
 
     model: Model
     api: Literal["chat", "responses"] = "chat"

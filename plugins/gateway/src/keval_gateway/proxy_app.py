@@ -18,6 +18,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from keval import Usage
 from keval.errors import PluginWarning
+from keval.execute.models.denials import read_refusal
 from keval.execute.models.reply_usage import usage_in
 from keval.records.models import (
     ASKER_HEADER,
@@ -45,6 +46,10 @@ from keval_loopback.serving import disconnected
 _MOMENT = 0.1
 """Seconds between the last that is sent of a response that broke off, and the end of the connection."""
 _JSON = {"content-type": "application/json"}
+_WAY_OUT = (
+    "the framework leaves out what the model thought before it called a tool: take the agent `openai`, or"
+    " `api: responses` or `anthropic` if the provider has it"
+)
 _LONG = 1_000_000
 """Bytes of a body from which on it is read beside the event loop."""
 
@@ -227,12 +232,15 @@ class ProxyApp:
         if key.thoughts and model in self.wants_thoughts:
             asked = attrs.evolve(asked, body=put_back(key.thoughts, asked.body))
         response = await route.exchange(asked, send)
-        refused = response.status == 400 and key.thoughts and model not in self.wants_thoughts
-        if refused and WANTS_THOUGHT.search(await response.read()):
+        refused = response.status == 400 and WANTS_THOUGHT.search(await response.read())
+        if refused and key.thoughts and model not in self.wants_thoughts:
             self.wants_thoughts.add(model)
             told = f"{model!r} wants back what it thought before it called a tool, which {asked.asker.label} leaves out"
             warnings.warn(f"{told}; keval puts it back", PluginWarning, stacklevel=2)
             return await self._for_framework(route, asked, send, key)
+        if refused:
+            said = read_refusal(400, await response.read()).text
+            return _refusal(asked.wire, ModelFault(400, f"{said}; {_WAY_OUT}"))
         if response.status == 200 and response.size:
             body = await response.read()
             remember(key.thoughts, asked.body, body, number)
