@@ -349,6 +349,33 @@ def test_a_run_whose_requests_were_sent_again_is_replayed_as_it_was(project: Pro
     assert {ANSWER} == {trial.transcript and trial.transcript.output for trial in open_run(second).trials()}
 
 
+PROGRAM = """
+    import json, urllib.request
+
+    def answer(sample, context):
+        model = context.model
+        headers = {"content-type": "application/json", "authorization": f"Bearer {model.api_key}", **model.headers}
+        messages = [{"role": "user", "content": sample.question}]
+        body = {"model": model.name, "messages": messages, "seed": 1, "max_tokens": 50, "temperature": 0.5}
+        request = urllib.request.Request(f"{model.base_url}/chat/completions", json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request) as response:
+            return json.load(response)["choices"][0]["message"]["content"]
+"""
+
+
+@pytest.mark.parametrize("shape", ["seed-mistral", "max-tokens"])
+def test_of_a_program_too_a_request_is_sent_again_without_a_refused_field(project: Project, shape: str) -> None:
+    agent = f"{{mine: {{type: python, target: agent.py:answer, model: openai/{shape}}}}}"
+    project.write(eval_yaml=CONFIG.format(agents=agent), agent_py=PROGRAM, questions_jsonl=json.dumps(QUESTION) + "\n")
+    vendor = Vendor({shape: ROWS[shape].respond})
+    with serving(vendor) as environ, pytest.warns(PluginWarning, match="takes"):
+        outcome = project.run("eval.yaml", env=environ)
+
+    (trial,) = project.lines("trials.jsonl")
+    assert (0, None, 2) == (outcome.code, trial["failure"], len(vendor.asked[shape])), outcome.stderr
+    assert {"temperature": 0.5}.items() <= vendor.asked[shape][-1].items()
+
+
 @pytest.mark.parametrize("kind", ["openai", "gadk", "ms"])
 def test_a_vendor_with_names_of_its_own_is_asked_by_them_at_once(project: Project, kind: str) -> None:
     project.write(
