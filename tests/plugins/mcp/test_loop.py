@@ -94,8 +94,8 @@ def test_every_message_of_the_user_is_answered_in_turn(hold: Any) -> None:
 
     held = hold(Reply(said("Well.")), Reply(said("Better.")), sample=asked)
 
-    said = [(message.role, message.text, message.turn) for message in held.transcript.messages]
-    assert said == [
+    heard = [(message.role, message.text, message.turn) for message in held.transcript.messages]
+    assert heard == [
         ("user", "How are you?", 0),
         ("assistant", "Well.", 0),
         ("user", "And now?", 1),
