@@ -53,13 +53,13 @@ class Sent:
 
 @attrs.define
 class Cloud:
-    """What gives tokens that live `life` seconds, and models that want the last of them, or the `key`.
+    """What gives tokens, and models that want the last of them, or the `key`.
 
-    `issued` has what was given, by its kind and in order. Where it `refuses`, it says what it was sent.
+    A token has ended when it was used once, by the clock `time`. `issued` has what was given, in order. Where it
+    `refuses`, it says what it was sent.
     """
 
     respond: Respond
-    life: int = 3600
     refuses: bool = False
     key: str | None = None
     sent: list[Sent] = attrs.field(factory=list, init=False)
@@ -95,8 +95,15 @@ class Cloud:
         return self.issued[-1]
 
     @property
-    def ends(self) -> str:
-        return datetime.fromtimestamp(time.time() + self.life, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    def life(self) -> int:
+        """The seconds from now, by the machine's clock, in which a new token ends."""
+        return 3600 * (len(self.sent) + 1)
+
+    def time(self) -> float:
+        return time.time() + 3600 * len(self.sent)
+
+    def ends(self, life: int) -> str:
+        return datetime.fromtimestamp(time.time() + life, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _problem(self, sent: Sent) -> str | None:
         signed = sent.headers.get("authorization", "")
@@ -140,7 +147,7 @@ def google_user(folder: Path) -> str:
         "refresh_token": SECRETS["GOOGLE_REFRESH"],
         "quota_project_id": "paying-project",
     }
-    path = folder / "application_default_credentials.json"
+    path = folder / "adc.json"
     path.write_text(json.dumps(user), encoding="utf-8")
     return str(path)
 
@@ -159,7 +166,7 @@ def _google(cloud: Cloud, sent: Sent) -> Response:
 
 def _impersonated(cloud: Cloud, sent: Sent) -> Response:
     assert sent.headers["authorization"] == f"Bearer {cloud.issued[-1]}"
-    return _json({"accessToken": cloud.issue("account"), "expireTime": cloud.ends})
+    return _json({"accessToken": cloud.issue("account"), "expireTime": cloud.ends(cloud.life)})
 
 
 def _github(cloud: Cloud, sent: Sent) -> Response:
@@ -171,12 +178,13 @@ def _github(cloud: Cloud, sent: Sent) -> Response:
 
 
 def _sts(cloud: Cloud, sent: Sent) -> Response:
+    # botocore, which goes by the machine's clock, renews what ends so soon whenever it is asked.
     action = dict(parse_qsl(sent.body.decode()))["Action"]
     secret, session = cloud.issue("secret"), cloud.issue("session")
     return Response(
         f'<{action}Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><{action}Result><Credentials>'
         f"<AccessKeyId>ASIAOFTHESTANDIN</AccessKeyId><SecretAccessKey>{secret}</SecretAccessKey>"
-        f"<SessionToken>{session}</SessionToken><Expiration>{cloud.ends}</Expiration></Credentials>"
+        f"<SessionToken>{session}</SessionToken><Expiration>{cloud.ends(300)}</Expiration></Credentials>"
         f"<AssumedRoleUser><Arn>arn:aws:sts::123456789012:assumed-role/evals/keval</Arn></AssumedRoleUser>"
         f"</{action}Result></{action}Response>",
         media_type="text/xml",
@@ -187,7 +195,7 @@ def _sso(cloud: Cloud, sent: Sent) -> Response:
     if sent.headers["x-amz-sso_bearer_token"] != SECRETS["SSO"]:
         return _json({}, 401)
     keys = {"accessKeyId": "ASIAOFTHESTANDIN", "secretAccessKey": cloud.issue("secret")}
-    end = int((time.time() + cloud.life) * 1000)
+    end = int((time.time() + 300) * 1000)
     return _json({"roleCredentials": {**keys, "sessionToken": cloud.issue("session"), "expiration": end}})
 
 

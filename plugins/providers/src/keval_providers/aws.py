@@ -32,34 +32,42 @@ async def from_github(provider: HostedProvider) -> Login | None:
     """Sign in by a role that GitHub's identity may assume."""
     if (found := identity("AWS_ROLE_ARN", unless=_OTHERS)) is None:
         return None
-    region, secrets, name = aws_region(), list[str](), os.environ.get("AWS_ROLE_SESSION_NAME") or "keval"
+    session, secrets, name = _session(), list[str](), os.environ.get("AWS_ROLE_SESSION_NAME") or "keval"
     fetcher = AssumeRoleWithWebIdentityCredentialFetcher(
-        partial(Session().create_client, region_name=region),
+        session.create_client,
         partial(identity_token, "sts.amazonaws.com", secrets),
         found[0],
         {"RoleSessionName": name},
     )
     credentials = DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role-with-web-identity")
     token = exchanged("AWS", secrets, partial(_frozen, credentials))
-    return _login("GitHub's identity, by the role in AWS_ROLE_ARN", token, region)
+    return _login("GitHub's identity, by the role in AWS_ROLE_ARN", token, session)
 
 
 async def default_chain(provider: HostedProvider) -> Login | None:
     """Sign in by what botocore finds: keys, a profile, a role, SSO, or the machine's role."""
     try:
-        session = Session()
+        session = _session()
         credentials = await asyncio.to_thread(session.get_credentials)
-        region = aws_region() or session.get_config_variable("region")
     except BotoCoreError as error:
         raise PreflightError(f"AWS's credentials cannot be used: {error}; correct AWS_PROFILE or ~/.aws") from error
     if credentials is None:
         return None
     how = f"AWS's credentials ({credentials.method})"
     remedy = "run `aws sts get-caller-identity` to see what is wrong; `aws sso login` renews a session of SSO"
-    return _login(how, RenewedToken(how, remedy, partial(asyncio.to_thread, _frozen, credentials)), region)
+    return _login(how, RenewedToken(how, remedy, partial(asyncio.to_thread, _frozen, credentials)), session)
 
 
-def _login(how: str, token: RenewedToken, region: str | None) -> Login:
+def _session() -> Session:
+    """Return a session in the region that the environment names, of whose variables botocore knows one."""
+    session = Session()
+    if region := aws_region():
+        session.set_config_variable("region", region)
+    return session
+
+
+def _login(how: str, token: RenewedToken, session: Session) -> Login:
+    region = session.get_config_variable("region")
     return Login(how, platform=SignIn(token=token, signer=partial(_signed, region)), place=region)
 
 
