@@ -141,15 +141,16 @@ def prepared(project: Project, case: Case, base: str, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_run_is_signed_in_and_leaves_no_token(project: Project, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     def tells(request: ChatRequest) -> ChatReply:
-        secrets = [*case.secrets.values(), *cloud.issued]
+        secrets = [*case.secrets.values(), *cloud.issued[before:]]
         return ChatReply("".join(f"{form}\n" for secret in secrets for form in forms(secret).values()))
 
-    cloud = Cloud(tells)
+    cloud, before = Cloud(tells), 0
     with served(cloud.app()) as base:
         prepared(project, case, base, monkeypatch)
         given = [path.name for path in project.root.iterdir()]
         monkeypatch.setattr("keval_providers.tokens.time", SimpleNamespace(time=cloud.time))
         looked = printed("models", case.model)
+        before = len(cloud.issued)
         code, said = printed("run", "eval.yaml", "--record")
         after = [printed(*args) for args in (("show", "latest", "--json"), ("export", "latest", "--format", "otlp"))]
 
