@@ -31,11 +31,13 @@ if TYPE_CHECKING:  # it takes a while to import, and not every command has a loo
 class ModelProvider(Protocol):
     """Resolves the names of one provider's models. Group `keval.models`; called without arguments.
 
+    The fields of an attrs class are its options under `providers:` in a config.
+
     An attribute `families` of prefixes, such as `("gpt-",)`, says which names belong to it where a config gives a name
-    without a provider. For `keval models`, `key_variables` names the environment variables that may hold the key,
-    `key_optional = True` says that it may serve without one, and `urls` has the base URL of each protocol, or `wires`
-    the protocols alone. `serves_any_name = True` says that it serves models of any name, so that `keval doctor` can try
-    it.
+    without a provider. For `keval models`, `key_variables` and `token_variables` name the environment variables that
+    may hold the key or a token, each of `ways` has the `name` of another way of signing in, `key_optional = True` says
+    that it may serve without one, and `urls` has the base URL of each protocol, or `wires` the protocols alone.
+    `serves_any_name = True` says that it serves models of any name, so that `keval doctor` can try it.
     """
 
     def open(self, names: Sequence[str], seed: int) -> AbstractAsyncContextManager[Mapping[str, Endpoint]]:
