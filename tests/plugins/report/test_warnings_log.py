@@ -29,6 +29,7 @@ NOISY = """
     async def answer(question):
         warnings.warn("this is experimental, canary-4711", UserWarning)
         warnings.warn("mind this", PluginWarning)
+        warnings.warn("x" * 1980 + "canary-4711", UserWarning)
         framework.run()
         logging.getLogger("keval_own").warning("keval says so")
         return "Oslo"
@@ -66,11 +67,12 @@ def test_a_run_counts_them_in_one_line_and_keeps_each_once(noisy: Project) -> No
     assert 0 == code
     assert [
         f"3 × noisy: UserWarning: this is experimental, {MARK}",
+        f"3 × noisy: UserWarning: {'x' * 1980}{MARK[:7]}",
         "3 × framework: WARNING: first",
         "    second",
         "3 × framework: ERROR: never retrieved: ValueError('boom')",
     ] == log.read_text(encoding="utf-8").splitlines()
-    assert f"\n9 warnings of framework, noisy: see {log.relative_to(noisy.root)}\n" in shown
+    assert f"\n12 warnings of framework, noisy: see {log.relative_to(noisy.root)}\n" in shown
     assert not any(told in shown for told in ("experimental", "second", "boom", "canary"))
     assert "warning: mind this" in shown
 

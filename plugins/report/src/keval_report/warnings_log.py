@@ -56,17 +56,16 @@ class WarningsLog:
             tell(f"{told}: see {self._file}")
 
     def _add(self, file: str, text: str) -> None:
-        found = package_of(file), text[:_LONGEST]
+        found = package_of(file), text[: 4 * _LONGEST]  # what is written is cut when no secret can be cut with it
         self._new[found if found in self._new or len(self._new) < _MOST else (found[0], "more warnings")] += 1
 
     def _write(self) -> None:
         found, self._new = self._new, Counter()
-        lines = [
-            f"{count} × {package}: " + self._redact.text(text).replace("\n", "\n    ")
-            for (package, text), count in found.items()
-        ]
-        for (package, _), count in found.items():
+        lines = list[str]()
+        for (package, text), count in found.items():
             self._written[package] += count
+            shown = self._redact.text(text)[:_LONGEST].replace("\n", "\n    ")
+            lines.append(f"{count} × {package}: {shown}")
         if self._file is None:  # the run could not begin: what they say may be why
             self._written.clear()
             for line in lines:
