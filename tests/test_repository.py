@@ -101,7 +101,7 @@ def test_keval_brings_every_package_but_what_its_extras_have() -> None:
     extras = own["optional-dependencies"]
     chosen = {Requirement(text).name for name in extras if name != "all" for text in extras[name]} & packages.keys()
 
-    assert ({*packages}, {"keval-remote"}) == (brought | chosen, brought & chosen)
+    assert ({*packages}, {"keval-providers", "keval-remote"}) == (brought | chosen, brought & chosen)
     (all_extras,) = (Requirement(text).extras for text in extras["all"])
     assert {*extras} - {"all"} == all_extras
 

@@ -66,6 +66,7 @@ class Way:
     options: Mapping[str, Any] | None = None
     around: Callable[[Issuer, Path, pytest.MonkeyPatch], Any] | None = None
     ends: bool = False
+    agent: str | None = None
 
 
 COMMAND = """
@@ -170,6 +171,16 @@ WAYS = {
     ),
     "a key of Azure's": Way("azure/m", "the key in AZURE_API_KEY", "api-key: {}", {"AZURE_API_KEY": TOKEN}),
     "a token of Azure's": Way("azure/m", "the token in AZURE_AD_TOKEN", environ={"AZURE_AD_TOKEN": TOKEN}),
+    "a token through the proxy": Way(
+        "azure/m", "the token in AZURE_AD_TOKEN", environ={"AZURE_AD_TOKEN": TOKEN}, agent="ms"
+    ),
+    "a header through the proxy": Way(
+        "openai/m",
+        "the key in OPENAI_API_KEY",
+        "x-team: {}",
+        {"OPENAI_API_KEY": "key-of-nobody", "OPENAI_CUSTOM_HEADERS": f"X-Team: {TOKEN}"},
+        agent="ms",
+    ),
     "azure-identity": Way("azure/m", "azure-identity: EnvironmentCredential", around=entra, ends=True),
 }
 
@@ -200,7 +211,10 @@ def test_a_way_of_signing_in_is_taken_and_its_secrets_stand_nowhere(
             {
                 "dataset": {"path": "questions.jsonl"},
                 "agents": {
-                    "asked": {"type": way.model.partition("/")[0].replace("azure", "openai"), "model": way.model}
+                    "asked": {
+                        "type": way.agent or way.model.partition("/")[0].replace("azure", "openai"),
+                        "model": way.model,
+                    }
                 },
                 "metrics": ["double/length"],
                 "providers": {way.model.partition("/")[0]: way.options} if way.options else {},
