@@ -122,7 +122,6 @@ def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
     return msgspec.json.Decoder(kind)
 
 
-@cache
 def _line(*kinds: type, **types: Any) -> msgspec.json.Decoder[Any]:
     """Return what reads lines with the fields of these records, some of another type, as keval writes them.
 
@@ -135,7 +134,11 @@ def _line(*kinds: type, **types: Any) -> msgspec.json.Decoder[Any]:
             default = {} if isinstance(field.default, attrs.Factory) else field.default  # type: ignore[arg-type]
             given = () if default is attrs.NOTHING else (default,)  # msgspec copies an empty default
             fields += [] if hints[field.name] in kinds else [(field.name, hints[field.name], *given)]
-    return _decoder(msgspec.defstruct("Line", fields, kw_only=True))
+    return msgspec.json.Decoder(msgspec.defstruct("Line", fields, kw_only=True))
+
+
+_TRIAL_LINE = _line(Trial, sample=str)
+_SCORE_LINE = _line(ScoreLine, Score, value=int | float | None)
 
 
 _DEEPEST = 200
@@ -181,7 +184,7 @@ def read_trial(
     `sample` returns a sample by its id, and `characteristics` those of an agent by its label.
     """
     try:
-        told = _line(Trial, sample=str).decode(line)
+        told = _TRIAL_LINE.decode(line)
     except ValueError:
         data = orjson.loads(line)
         data.pop("output", None)  # the transcript has it
@@ -218,7 +221,7 @@ def score_line(line: ScoreLine) -> bytes:
 def read_score(line: bytes) -> ScoreLine:
     """Read a line of scores.jsonl. Raises LookupError, TypeError or ValueError."""
     try:
-        told = _line(ScoreLine, Score, value=int | float | None).decode(line)
+        told = _SCORE_LINE.decode(line)
         read = ScoreLine(
             trial=told.trial,
             sample=told.sample,
