@@ -105,38 +105,55 @@ HALVES = [{"type": "text", "text": half} for half in (TEXT["text"][:20], TEXT["t
 
 
 @pytest.mark.parametrize(
-    ("vendor", "body", "fault", "kept"),
+    ("vendor", "body", "failure", "kept"),
     [
-        ("openai", chat(None, refusal="I can't."), "the judge refused to grade", "I can't."),
-        ("openai", chat(finish="length"), "it was cut off: the judge reached its limit", json.dumps(GOOD)),
-        ("openai", chat(finish="content_filter"), "it was cut off by the endpoint's content filter", json.dumps(GOOD)),
-        ("openai", chat(None), "it is empty", ""),
+        ("openai", chat(None, refusal="I can't."), ("refused", "the judge refused to grade"), "I can't."),
+        ("openai", chat(finish="length"), ("cut_off", "it was cut off: the judge reached its limit"), json.dumps(GOOD)),
+        (
+            "openai",
+            chat(finish="content_filter"),
+            ("refused", "it was cut off by the endpoint's content filter"),
+            json.dumps(GOOD),
+        ),
+        ("openai", chat(None), ("bad_reply", "it is empty"), ""),
         (
             "openai",
             chat(None, tool_calls=[CALL, OTHER]),
-            "it holds 2 objects",
+            ("bad_reply", "it holds 2 objects"),
             f"{json.dumps(GOOD)}\n{json.dumps(BAD)}",
         ),
-        ("anthropic", anthropic(TEXT, stop="refusal"), "the judge refused to grade", json.dumps(GOOD)),
-        ("anthropic", anthropic(USE, stop="max_tokens"), "it was cut off: the judge reached", json.dumps(GOOD)),
-        ("anthropic", anthropic(USE, stop="model_context_window_exceeded"), "it was cut off", json.dumps(GOOD)),
-        ("anthropic", anthropic(stop="end_turn"), "it is empty", ""),
+        ("anthropic", anthropic(TEXT, stop="refusal"), ("refused", "the judge refused to grade"), json.dumps(GOOD)),
+        (
+            "anthropic",
+            anthropic(USE, stop="max_tokens"),
+            ("cut_off", "it was cut off: the judge reached"),
+            json.dumps(GOOD),
+        ),
+        (
+            "anthropic",
+            anthropic(USE, stop="model_context_window_exceeded"),
+            ("cut_off", "it was cut off"),
+            json.dumps(GOOD),
+        ),
+        ("anthropic", anthropic(stop="end_turn"), ("bad_reply", "it is empty"), ""),
         (
             "anthropic",
             anthropic(USE, {**USE, "input": BAD}),
-            "it holds 2 objects",
+            ("bad_reply", "it holds 2 objects"),
             f"{json.dumps(GOOD)}\n{json.dumps(BAD)}",
         ),
     ],
 )
 def test_a_reply_that_the_api_itself_calls_none_is_no_verdict(
-    grade_raw: Grade, vendor: str, body: object, fault: str, kept: str
+    grade_raw: Grade, vendor: str, body: object, failure: tuple[str, str], kept: str
 ) -> None:
     outcome = grade_raw(vendor, body, body)
 
     assert outcome.error is None
     assert {"accuracy", "acme/tone"} == outcome.errors.keys()
+    kind, fault = failure
     assert all(fault in str(error) for error in outcome.errors.values())
+    assert {kind} == {error.kind for error in outcome.errors.values()}
     assert (kept, kept) == outcome.judgement.rejected
 
 

@@ -10,7 +10,7 @@ from attrs.validators import ge
 
 from keval.plugin import JudgeContext, Model
 from keval_clients import messages_usage, no_reply
-from keval_judges.grader import Api, Reply
+from keval_judges.grader import ENDED_EARLY, Api, Reply
 from keval_judges.judge import LlmJudge
 from keval_judges.prompt import Sheet
 
@@ -45,13 +45,6 @@ class Anthropic(LlmJudge):
         return Messages(anthropic_client(url, endpoint), self.structured, settings)
 
 
-_CUT_SHORT = {
-    "max_tokens": "it was cut off: the judge reached its limit of tokens",
-    "model_context_window_exceeded": "it was cut off: the judge's context window is full",
-    "refusal": "the judge refused to grade",
-}
-
-
 @attrs.define(eq=False)
 class Messages(Api):
     """Anthropic's Messages."""
@@ -83,7 +76,7 @@ def _reply(data: dict[str, Any]) -> Reply:
         blocks = data["content"]
         calls = [json.dumps(block["input"], ensure_ascii=False) for block in blocks if block["type"] == "tool_use"]
         text = "\n".join(calls or [block["text"] for block in blocks if block["type"] == "text"])
-        fault = _CUT_SHORT.get(data.get("stop_reason", ""))
+        fault = ENDED_EARLY.get(data.get("stop_reason", ""))
     except (KeyError, TypeError, AttributeError) as error:
         raise no_reply(data) from error
     return Reply(text, messages_usage(data.get("usage")), fault or (None if text.strip() else "it is empty"))

@@ -178,6 +178,21 @@ def encodable(text: str) -> str:
 
 _ASKINGS = 2
 
+REFUSED = "the judge refused to grade"
+_FILTERED = "it was cut off by the endpoint's content filter"
+_LIMITED = "it was cut off: the judge reached its limit of tokens"
+_FULL = "it was cut off: the judge's context window is full"
+ENDED_EARLY = {
+    "length": _LIMITED,
+    "max_tokens": _LIMITED,
+    "model_context_window_exceeded": _FULL,
+    "content_filter": _FILTERED,
+    "refusal": REFUSED,
+}
+"""Why a reply is no verdict, by the word of an API for its end."""
+_KINDS = {REFUSED: "refused", _FILTERED: "refused", _LIMITED: "cut_off", _FULL: "cut_off"}
+"""The kinds of such failures; a reply that is no verdict for another reason is a `bad_reply`."""
+
 _AGAIN = """
 
 Your reply to this message could not be used:
@@ -298,6 +313,7 @@ async def ask_for_scores(
 def _unscored(fault: str, failed: TrialError | None) -> TrialError:
     """Return why a rubric has no score: its fault in the last reply, and the error when another was asked for."""
     if failed is None:
-        return TrialError(f"two replies of the judge could not be used: {fault}", stage="score", kind="bad_reply")
+        message = f"two replies of the judge could not be used: {fault}"
+        return TrialError(message, stage="score", kind=_KINDS.get(fault, "bad_reply"))
     message = f"a reply of the judge could not be used: {fault}; asked once more, it failed: {failed}"
     return TrialError(message, stage="score", kind=failed.kind)

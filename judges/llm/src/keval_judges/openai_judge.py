@@ -11,7 +11,7 @@ from attrs.validators import ge, optional
 
 from keval.plugin import Endpoint, JudgeContext, Model, Wire
 from keval_clients import check_key, completions_usage, no_reply, read_failure, text_in
-from keval_judges.grader import Api, Reply
+from keval_judges.grader import ENDED_EARLY, REFUSED, Api, Reply
 from keval_judges.judge import LlmJudge
 from keval_judges.prompt import Sheet, Structured
 
@@ -72,12 +72,6 @@ class OpenAI(LlmJudge):
         return Completions(openai_client(url, endpoint), self.structured, given, seeded=self.seed)
 
 
-_CUT_SHORT = {
-    "length": "it was cut off: the judge reached its limit of tokens",
-    "content_filter": "it was cut off by the endpoint's content filter",
-}
-
-
 @attrs.define(eq=False)
 class Completions(Api):
     """Chat Completions; requests have a seed, if `seeded`."""
@@ -121,14 +115,14 @@ def _reply(data: dict[str, Any]) -> Reply:
         choice = data["choices"][0]
         message = choice["message"]
         refusal = message.get("refusal")
-        fault = _CUT_SHORT.get(choice.get("finish_reason"))
+        fault = ENDED_EARLY.get(choice.get("finish_reason"))
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise no_reply(data) from error
     if choice.get("finish_reason") == "error":  # an upstream provider of OpenRouter's failed while it wrote
         raise read_failure(choice.get("error"))
     usage = completions_usage(data.get("usage"))
     if refusal:
-        return Reply(str(refusal), usage, "the judge refused to grade")
+        return Reply(str(refusal), usage, REFUSED)
     try:
         text = _text(message)
     except (KeyError, TypeError, AttributeError):
