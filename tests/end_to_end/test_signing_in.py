@@ -164,7 +164,7 @@ WAYS = {
     "a keyring": Way("openai/m", "the key in the keyring (keval, OPENAI_API_KEY)", around=a_keyring),
     "a command": Way(
         "openai/m",
-        "the command",
+        f"the command {sys.executable}",
         options={"command": [sys.executable, "issue.py"]},
         around=issued_by_command,
         ends=True,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from urllib.parse import quote
 
-import attrs
-
 from keval.plugin import Wire
 from keval_providers.hosted import HostedProvider
 from keval_providers.platform import Login
@@ -15,12 +13,8 @@ _NEW = frozenset({"v1", "latest", "preview"})
 """Versions that mean the API without versions."""
 
 
-@attrs.frozen
 class AzureProvider(HostedProvider):
-    """A resource of Azure, by its API without versions; with AZURE_API_VERSION chats are asked by that version.
-
-    `command` prints a token, which is sent as a bearer token, and goes before all other ways of signing in.
-    """
+    """A resource of Azure, by its API without versions; with AZURE_API_VERSION chats are asked by that version."""
 
     def urls_of(self, name: str, login: Login) -> dict[Wire, str]:
         """Return the base URLs of a deployment."""

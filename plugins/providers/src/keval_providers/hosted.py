@@ -11,12 +11,10 @@ from typing import ClassVar
 import attrs
 
 from keval.plugin import Endpoint, PreflightError, Wire
-from keval.seams.installation import missing_module
 from keval_clients.network import custom_headers, variable_problems
 from keval_providers.command import command_token
 from keval_providers.keys import Key, find_key
 from keval_providers.platform import Login, SignIn
-from keval_providers.tokens import RenewedToken
 
 
 @attrs.frozen
@@ -126,7 +124,7 @@ class HostedProvider:
         Raises PreflightError: there is none, or one is there and cannot be used.
         """
         if self.command:
-            return _bearer("the command", command_token(self.command))
+            return Login(f"the command {self.command[0]}", platform=SignIn(token=command_token(self.command)))
         variables = (*self.key_variables, *self.token_variables)
         if (key := find_key(variables, ask_keyring=not self.key_optional)) is not None:
             return self.with_key(key)
@@ -137,6 +135,8 @@ class HostedProvider:
                     return login
                 others.append(way.needs)
             except ModuleNotFoundError:
+                from keval.seams.installation import missing_module  # only who needs a remedy waits for it
+
                 others.append(way.needs and f"{way.needs} with {missing_module(f'keval-providers[{way.extra}]')}")
         if self.key_optional:
             return Login("no key")
@@ -157,16 +157,8 @@ class HostedProvider:
 
     def with_key(self, key: Key) -> Login:
         """Return how one is signed in by a key or a token that was found."""
+        noun, headers = "key", {self.key_header: key.value} if self.key_header else {}
         if key.variable in self.token_variables:
-            headers = {"authorization": f"Bearer {key.value}"}
-        elif self.key_header is not None:
-            headers = {self.key_header: key.value}
-        else:
-            return Login(f"the key in {key.where}", key.value)
-        platform = SignIn(headers, secrets=((key.where, key.value),))
-        noun = "token" if key.variable in self.token_variables else "key"
-        return Login(f"the {noun} in {key.where}", platform=platform)
-
-
-def _bearer(how: str, token: RenewedToken) -> Login:
-    return Login(how, platform=SignIn(token=token))
+            noun, headers = "token", {"authorization": f"Bearer {key.value}"}
+        how = f"the {noun} in {key.where}"
+        return Login(how, platform=SignIn(headers, secrets=((how, key.value),))) if headers else Login(how, key.value)
