@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -129,3 +130,65 @@ def test_each_vendor_that_has_other_names_for_fields_is_in_the_table(monkeypatch
     first.refused["openai-chat"]["user"] = None  # found out in one run, and not known to the next
     assert first.refused != second.refused
     assert {*_TAKE_MAX_TOKENS, *_SEEDS} <= {*PROVIDERS}
+
+
+@pytest.mark.parametrize(("vendor", "module"), [("bedrock", "botocore.session"), ("vertex_ai", "google.auth")])
+def test_a_cloud_whose_library_is_missing_names_the_line_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch, vendor: str, module: str
+) -> None:
+    for name in [name for name in sys.modules if name in ("keval_providers.aws", "keval_providers.google")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+
+    with pytest.raises(PreflightError) as raised:
+        endpoint(vendor)
+
+    extra = {"bedrock": "bedrock", "vertex_ai": "vertex"}[vendor]
+    assert f" with keval-providers[{extra}]: `uv" in raised.value.problems[-1]
+
+
+@pytest.mark.parametrize(
+    ("model", "urls"),
+    [
+        ("vertex_ai/claude-sonnet-5-5", {"anthropic": "https://aiplatform.eu.rep.googleapis.com/v1/P"}),
+        (
+            "vertex_ai/gemini-2.5-flash",
+            {
+                "gemini": "https://aiplatform.eu.rep.googleapis.com/v1/P",
+                "openai-chat": "https://aiplatform.eu.rep.googleapis.com/v1/P/endpoints/openapi",
+            },
+        ),
+        ("vertex_ai/meta/llama-4", {"openai-chat": "https://aiplatform.eu.rep.googleapis.com/v1/P/endpoints/openapi"}),
+        ("bedrock/eu.anthropic.claude-5", {"anthropic": "https://bedrock-mantle.eu-west-1.api.aws/anthropic"}),
+        (
+            "bedrock/openai.gpt-5.5",
+            {
+                "openai-chat": "https://bedrock-mantle.eu-west-1.api.aws/openai/v1",
+                "openai-responses": "https://bedrock-mantle.eu-west-1.api.aws/openai/v1",
+            },
+        ),
+        ("azure_ai/claude-5", {"anthropic": "https://mine.services.ai.azure.com/anthropic"}),
+    ],
+)
+def test_a_model_on_a_cloud_speaks_what_it_has_there(
+    monkeypatch: pytest.MonkeyPatch, model: str, urls: dict[str, str]
+) -> None:
+    vendor, _, name = model.partition("/")
+    variables = {
+        "VERTEXAI_PROJECT": "my-project",
+        "VERTEXAI_LOCATION": "eu",
+        "AWS_REGION": "eu-west-1",
+        "AWS_BEARER_TOKEN_BEDROCK": "a-key-of-mine",
+        "AZURE_AI_API_KEY": "a-key-of-mine",
+        "ANTHROPIC_FOUNDRY_RESOURCE": "mine",
+    }
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+
+    async def opened() -> dict[str, str]:
+        async with PROVIDERS[vendor](("printf", "a-token")).open([name], 0) as endpoints:
+            return {**endpoints[name].urls}
+
+    found = asyncio.run(opened())
+
+    assert {wire: url.replace("/P", "/projects/my-project/locations/eu") for wire, url in urls.items()} == found

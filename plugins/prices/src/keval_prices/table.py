@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from genai_prices.types import ModelPrice, TieredPrices
 
 _PROVIDERS = {
+    "azure_ai": "azure",
     "bedrock": "aws",
     "codestral": "mistral",
     "cohere_chat": "cohere",
@@ -20,6 +21,7 @@ _PROVIDERS = {
     "moonshot": "moonshotai",
     "together_ai": "together",
     "vertex_ai": "google",
+    "vertex_ai_beta": "google",
     "xai": "x-ai",
 }
 """keval's names of providers that genai-prices calls otherwise."""

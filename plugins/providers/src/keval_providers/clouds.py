@@ -100,8 +100,8 @@ class _OneOfTwo(HostedProvider):
 
     @classmethod
     def wires_of(cls, name: str) -> Mapping[Wire, str]:
-        """Return the protocols of Claude, or of another model; a deployment of Foundry's may have any name."""
-        return {"anthropic": cls.wires["anthropic"]} if "claude" in name else cls.wires
+        """Return the protocol of Claude, or those of other models."""
+        return {wire: path for wire, path in cls.wires.items() if (wire == "anthropic") == ("claude" in name)}
 
     def urls_of(self, name: str, login: Login) -> dict[Wire, str]:
         """Return the base URL of each protocol that a model speaks."""
@@ -123,6 +123,11 @@ class BedrockProvider(_OneOfTwo):
 
 class FoundryProvider(_OneOfTwo):
     """Azure AI Foundry: the models of OpenAI, of Anthropic, and of others, in a resource."""
+
+    @classmethod
+    def wires_of(cls, name: str) -> Mapping[Wire, str]:
+        """Return the protocol of Claude, or all, as the name of a deployment may be any."""
+        return super().wires_of(name) if "claude" in name else cls.wires
 
     @property
     def urls(self) -> dict[Wire, str]:

@@ -96,12 +96,13 @@ class ListedProvider:
         """Say which variable has the key."""
         if self.key_set is not None:
             return f"{self.key_set} is set"
-        if not self.key_variables:
+        if not (self.key_variables or self.ways):
             return "no key needed"
         if self.key_optional:
             return "no key is set, and none may be needed"
-        ways = f"; {' or '.join(self.ways)} may sign in" if self.ways else ""
-        return f"{self.key_variables[0]} is not set{ways}"
+        key = f"{self.key_variables[0]} is not set" if self.key_variables else ""
+        ways = f"{' or '.join(self.ways)} may sign in" if self.ways else ""
+        return "; ".join(filter(None, (key, ways)))
 
 
 def made_providers() -> Iterator[tuple[registry.Component, ModelProvider]]:
