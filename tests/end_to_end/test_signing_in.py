@@ -23,8 +23,9 @@ import pytest
 
 from keval_gateway import ChatReply, ChatRequest, ModelFault
 from tests.canaries import leaks
+from tests.clouds import SECRETS, Cloud
 from tests.conftest import Project
-from tests.end_to_end.servers.model import gateway
+from tests.end_to_end.servers.model import gateway, served
 from tests.plugins.clients.test_tls import self_signed
 from tests.printed import printed
 
@@ -110,8 +111,9 @@ def entra(issuer: Issuer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
         def do_POST(self) -> None:
             form = parse_qs(self.rfile.read(int(self.headers["content-length"])).decode())
-            right = ("app", SECRET, "https://cognitiveservices.azure.com/.default")
-            if right == tuple(form[name][0] for name in ("client_id", "client_secret", "scope")):
+            right = ("app", "https://cognitiveservices.azure.com/.default")
+            known = form.get("client_secret") == [SECRET] or form.get("client_assertion") == issuer.tokens[-1:]
+            if known and right == tuple(form[name][0] for name in ("client_id", "scope")):
                 self.answer(
                     {"access_token": issuer.issue(), "expires_in": int(LIFE + issuer.ahead), "token_type": "Bearer"}
                 )
@@ -129,7 +131,7 @@ def entra(issuer: Issuer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
         def log_message(self, *args: object) -> None:
             """Tell nobody."""
 
-    (away := folder.parent / "authority").mkdir()
+    (away := folder.with_name(f"{folder.name}-authority")).mkdir()
     certificate = self_signed(away)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, away / "key.pem")
@@ -147,6 +149,18 @@ def entra(issuer: Issuer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextmanager
+def entra_for_github(issuer: Issuer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Serve what gives a job of GitHub's a token of its identity, and an authority that trusts that."""
+    cloud = Cloud(lambda request: ChatReply(""))
+    cloud.issued = issuer.tokens
+    with served(cloud.app()) as base, entra(issuer, folder, monkeypatch):
+        monkeypatch.delenv("AZURE_CLIENT_SECRET")
+        monkeypatch.setenv("ACTIONS_ID_TOKEN_REQUEST_URL", f"{base}/github?api-version=2.0")
+        monkeypatch.setenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN", SECRETS["ACTIONS_ID_TOKEN_REQUEST_TOKEN"])
+        yield
 
 
 TOKEN = "c4n4ry/0+~="
@@ -182,6 +196,7 @@ WAYS = {
         agent="ms",
     ),
     "azure-identity": Way("azure/m", "azure-identity: EnvironmentCredential", around=entra, ends=True),
+    "GitHub at Azure": Way("azure/m", "GitHub's identity, by Microsoft Entra ID", around=entra_for_github, ends=True),
 }
 
 
@@ -241,7 +256,7 @@ def test_a_way_of_signing_in_is_taken_and_its_secrets_stand_nowhere(
     assert all("[secret]" in trials[text]["output"] for text in ("say", "more"))
     assert ("http_400", True) == (trials["fail"]["failure"]["kind"], "[secret]" in trials["fail"]["failure"]["message"])
     # Once to ask a word; and for a run at first, and before each request but the first, as the token ends.
-    assert not way.ends or len({*issuer.tokens} - {TOKEN}) == 4
+    assert not way.ends or len({token for token in issuer.tokens if token[:6] == TOKEN[:6]} - {TOKEN}) == 4
     told = [text for _, text in (looked, done, shown)]
     secrets = {f"token {number}": token for number, token in enumerate(issuer.tokens)} | {"the secret": SECRET}
     assert [] == leaks(secrets, told, project.root, ["key.txt", "tokens.txt"])

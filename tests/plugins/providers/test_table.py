@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keval.plugin import Endpoint, PreflightError
+from keval.plugin import Endpoint, PreflightError, Wire
 from keval.seams import registry
 from keval_providers import ALIASES, PROVIDERS, HostedProvider
 from keval_providers.table import _SEEDS, _TAKE_MAX_TOKENS
@@ -185,9 +186,9 @@ def test_a_model_on_a_cloud_speaks_what_it_has_there(
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)
 
-    async def opened() -> dict[str, str]:
+    async def opened() -> Mapping[Wire, str]:
         async with PROVIDERS[vendor](("printf", "a-token")).open([name], 0) as endpoints:
-            return {**endpoints[name].urls}
+            return endpoints[name].urls
 
     found = asyncio.run(opened())
 
