@@ -8,7 +8,9 @@ import pytest
 from importlib_metadata import version
 
 from keval.seams import registry
+from keval_gateway import ChatReply, ChatRequest, ModelFault
 from tests.conftest import Project
+from tests.end_to_end.servers.model import gateway
 
 KEY = "sk-a-canary-of-a-key"
 PROVIDERS = f"keval-providers {version('keval-providers')}"
@@ -117,3 +119,40 @@ def test_a_name_alone_belongs_to_the_vendor_of_its_family_for_every_agent_and_ju
     assert named == {label: agent["model"] for label, agent in outcome.data["agents"].items()}
     assert "openai/gpt-5" == outcome.data["judges"]["judge"]["model"]
     assert "no agent or judge asks" not in outcome.stderr
+
+
+def answers(request: ChatRequest) -> ChatReply:
+    return ChatReply(f"Yes, {request.messages[-1].text!r}")
+
+
+def denies(request: ChatRequest) -> ChatReply:
+    raise ModelFault(401, f"Incorrect API key provided: {request.headers}")
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-x", "anthropic/claude-x"])
+def test_a_model_is_asked_for_a_word_and_what_it_says_is_told(project: Project, model: str) -> None:
+    keys = {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY}
+    with gateway(answers) as environ:
+        well = project.keval("models", model, "--ask", env={**environ, **keys})
+    with gateway(denies) as environ:
+        ill = project.keval("models", model, "--ask", env={**environ, **keys})
+
+    assert (0, True) == (well.code, "ok     reply     Yes, 'Reply with the one word: yes'\n" in well.stdout)
+    (told,) = (line for line in ill.stdout.splitlines() if line.startswith("FAULT"))
+    assert (2, True) == (ill.code, "reply     the model's endpoint answered with status 401: Incorrect API key" in told)
+    assert (True, False) == ("[secret]" in told, KEY in ill.stdout + ill.stderr)
+
+
+@pytest.mark.parametrize("args", [(), ("openai",)])
+def test_nothing_but_a_model_can_be_asked(project: Project, args: tuple[str, ...]) -> None:
+    outcome = project.keval("models", *args, "--ask")
+
+    assert (2, True) == (outcome.code, "--ask needs MODEL, such as openai/gpt-4o-mini" in outcome.stderr)
+
+
+def test_a_config_with_a_problem_gives_no_options(project: Project) -> None:
+    project.write(eval_yaml="providers: {openai: {command: 1}}\n")
+
+    outcome = project.keval("models", "openai/gpt-x", "--config", "eval.yaml")
+
+    assert (2, True) == (outcome.code, "error: eval.yaml:1:31: expected a list, got 1\n" in outcome.stderr)
