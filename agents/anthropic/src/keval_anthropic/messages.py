@@ -9,18 +9,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from keval import Message
-from keval.plugin import (
-    CONTEXT_WINDOW,
-    MAX_OUTPUT_TOKENS,
-    REFUSAL,
-    Citation,
-    Context,
-    FinishReason,
-    is_blank,
-    usage_in,
-)
+from keval.plugin import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, is_blank, usage_in
 from keval_anthropic.streamed import whole_message
-from keval_clients import no_reply, quoted, readable
+from keval_clients import citations, no_reply, quoted, readable
 from keval_mcp import Call, Media, Reply, Result, Tool, text_of
 
 if TYPE_CHECKING:
@@ -137,8 +128,7 @@ def _parts(content: Sequence[Mapping[str, Any]], served: set[str]) -> Iterator[M
     for block in content:
         match block["type"]:
             case "text":
-                sources = tuple(_citation(each) for each in block.get("citations") or ())
-                yield Message("assistant", block["text"], citations=sources)
+                yield Message("assistant", block["text"], citations=citations(block.get("citations")))
             case "thinking":
                 yield Message("assistant", "", reasoning=block["thinking"])
             case "server_tool_use" | "mcp_tool_use":
@@ -149,12 +139,6 @@ def _parts(content: Sequence[Mapping[str, Any]], served: set[str]) -> Iterator[M
                 told = block["content"]
                 failed = block.get("is_error") or (isinstance(told, dict) and "error_code" in told)
                 yield Result(block["tool_use_id"], (readable(told),), bool(failed))
-
-
-def _citation(told: Mapping[str, Any]) -> Citation:
-    """Read a citation of a document, of a search result given by a tool, or of a page of Anthropic's own search."""
-    names = (("title", "document_title"), ("url", "source"), ("cited_text",))
-    return Citation(*(next((str(told[name]) for name in each if told.get(name)), "") for each in names))
 
 
 def _call(block: Mapping[str, Any], cut: FinishReason | None) -> Call:

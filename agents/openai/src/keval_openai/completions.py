@@ -10,9 +10,9 @@ import attrs
 
 from keval import Message
 from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, is_blank, usage_in
-from keval_clients import mend_calls, no_reply, read_failure, text_in
+from keval_clients import citations, mend_calls, no_reply, read_failure, text_in
 from keval_mcp import Call, Media, Reply, Result, Tool
-from keval_openai.formats import citations, file_name, parameters, read_call, result_parts
+from keval_openai.formats import file_name, parameters, read_call, result_parts
 from keval_openai.streamed import whole_completion
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal, TypeAlias
 
-from keval.plugin import Citation, FinishReason
+from keval.plugin import FinishReason
 from keval_clients import quoted, read_json
 from keval_mcp import Call, Media, Result, Tool
 
@@ -36,16 +36,6 @@ def read_call(id: str, name: str, arguments: str, cut: FinishReason | None) -> C
     if isinstance(given, dict):
         return Call(id, name, given)
     return Call(id, name, {}, cut.problem if cut else f"the arguments are not a JSON object: {quoted(arguments)}")
-
-
-def citations(annotations: Iterable[Mapping[str, Any]] | None) -> tuple[Citation, ...]:
-    """Read the annotations of a text: pages and files, each by itself or, in the chat API, under its type."""
-    told = [each.get(each["type"], each) for each in annotations or ()]
-    names = ("title", "filename", "file_id", "url")
-    return tuple(
-        Citation(next((str(each[name]) for name in names if each.get(name)), ""), str(each.get("url") or ""))
-        for each in told
-    )
 
 
 def result_parts(result: Result) -> tuple[str | Media, ...]:

@@ -10,9 +10,9 @@ import attrs
 
 from keval import Message
 from keval.plugin import MAX_OUTPUT_TOKENS, REFUSAL, Context, FinishReason, is_blank, usage_in
-from keval_clients import no_reply, read_failure, readable
+from keval_clients import citations, no_reply, read_failure, readable
 from keval_mcp import Call, Media, Reply, Result, Tool, text_of
-from keval_openai.formats import citations, file_name, parameters, read_call, result_parts
+from keval_openai.formats import file_name, parameters, read_call, result_parts
 from keval_openai.streamed import whole_response
 
 if TYPE_CHECKING:

@@ -96,6 +96,9 @@ def _add(whole: dict[str, Any], delta: Mapping[str, Any]) -> None:
 def _added(items: list[Any], deltas: list[Any]) -> list[Any]:
     """Add pieces of items to those that they belong to, by their index; one with another id is another one."""
     for delta in deltas:
+        if not isinstance(delta, Mapping):
+            items.append(delta)
+            continue
         known = next((item for item in reversed(items) if _continues(delta, item)), None)
         if known is None:
             items.append({})

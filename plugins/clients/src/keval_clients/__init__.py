@@ -17,7 +17,8 @@ __getattr__, __dir__, __all__ = lazily(
         "keval_clients.network": "Network check_headers check_key check_variables",
         "keval_clients.openai": "openai_client",
         "keval_clients.replies": (
-            "broken_off completions_usage messages_usage no_reply quoted read_failure read_json readable refused"
+            "broken_off citations completions_usage messages_usage no_reply quoted read_failure read_json readable "
+            "refused"
         ),
     },
 )

@@ -20,6 +20,7 @@ from keval_clients.network import (
 from keval_clients.openai import openai_client as openai_client
 from keval_clients.replies import (
     broken_off as broken_off,
+    citations as citations,
     completions_usage as completions_usage,
     messages_usage as messages_usage,
     no_reply as no_reply,

@@ -14,6 +14,7 @@ from keval import KevalError
 from keval.errors import ModelError, TrialError
 from keval.execute.models.reply_usage import read_usage
 from keval.records.models import retry_after_seconds
+from keval.records.transcript import Citation
 
 _QUOTED = 1000
 _REQUEST_IDS = ("x-request-id", "request-id", "x-ms-request-id", "apim-request-id", "x-amzn-requestid", "cf-ray")
@@ -79,6 +80,22 @@ def quoted(said: object) -> str:
 def what_failed(error: Exception) -> str:
     """Return what failed; an error of keval's needs no name."""
     return str(error) if isinstance(error, KevalError) else f"{type(error).__name__}: {error}"
+
+
+_SOURCE = (("title", "document_title", "filename", "file_id"), ("url", "source"), ("cited_text",))
+"""What vendors call the title, the URL and the passage of a source."""
+
+
+def citations(told: object) -> tuple[Citation, ...]:
+    """Read the sources that a vendor names for a text: pages, documents and files. Anything else is left out."""
+    found = []
+    for each in told if isinstance(told, list) else ():
+        fields = each if isinstance(each, dict) else {}
+        inner = fields.get(str(fields.get("type")))  # where the chat API has them
+        fields = inner if isinstance(inner, dict) else fields
+        named = (next((str(fields[name]) for name in names if fields.get(name)), "") for names in _SOURCE)
+        found.append(Citation(*named))
+    return tuple(each for each in found if each != Citation())
 
 
 def readable(told: object) -> str:
