@@ -17,7 +17,13 @@ from typing import Any
 
 import attrs
 import pytest
-from anthropic import AsyncAnthropicBedrockMantle, AsyncAnthropicFoundry, AsyncAnthropicVertex
+from anthropic import (
+    AsyncAnthropic,
+    AsyncAnthropicBedrockMantle,
+    AsyncAnthropicFoundry,
+    AsyncAnthropicVertex,
+    StaticToken,
+)
 from openai import AsyncAzureOpenAI, AsyncOpenAI
 from openai.providers import bedrock, vertex
 
@@ -100,6 +106,19 @@ CASES = {
             )
         ),
     ),
+    "anthropic, by GitHub": Case(
+        "anthropic/claude-sonnet-5-5",
+        "/v1/messages",
+        {
+            "ANTHROPIC_BASE_URL": "{}",
+            "ANTHROPIC_FEDERATION_RULE_ID": "rule",
+            "ANTHROPIC_ORGANIZATION_ID": "org",
+            "ACTIONS_ID_TOKEN_REQUEST_URL": "{}/github?api-version=2.0",
+            "ACTIONS_ID_TOKEN_REQUEST_TOKEN": SECRETS["ACTIONS_ID_TOKEN_REQUEST_TOKEN"],
+        },
+        lambda base, token: AsyncAnthropic(base_url=base, credentials=StaticToken(token)),
+        ("authorization", "anthropic-beta"),
+    ),
     "bedrock": Case(
         "bedrock/anthropic.claude-sonnet-5-5",
         "/v1/messages",
@@ -178,6 +197,8 @@ def test_keval_sends_what_the_vendors_class_sends(case: Case, tmp_path: Path, mo
     with served(cloud.app()) as base:
         monkeypatch.setattr("google.oauth2.credentials._GOOGLE_OAUTH2_TOKEN_ENDPOINT", f"{base}/google/token")
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", google_user(tmp_path))
+        for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+            monkeypatch.delenv(name, raising=False)
         for name, value in case.environ.items():
             monkeypatch.setenv(name, value.format(base))
         asyncio.run(both(case, base, cloud))
