@@ -194,6 +194,13 @@ def test_a_command_that_gives_no_token_is_told_before_a_run(code: str, told: str
     assert (True, True) == (told in problem, problem.endswith("; run it in a terminal to see what it says"))
 
 
+def test_a_command_that_waits_for_somebody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keval_providers.command._TIMEOUT", 0.1)
+
+    with pytest.raises(PreflightError, match="the command `sleep 60`: it did not end within 0.1 s; run it in a term"):
+        opened("openai", command=("sleep", "60"))
+
+
 def test_a_command_that_is_not_there_is_told() -> None:
     with pytest.raises(PreflightError, match="the command `no-such-program x`: it cannot be started: No such file"):
         opened("openai", command=("no-such-program", "x"))

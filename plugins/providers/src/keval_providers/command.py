@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import shlex
 import subprocess
 import time
@@ -14,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from keval.errors import ModelError
+from keval.processes import search_path
 from keval_clients.network import key_problem
 from keval_clients.replies import quoted
 from keval_providers.tokens import RenewedToken, Token
@@ -42,7 +44,12 @@ def _run(command: Sequence[str]) -> Token:
     """Run a command, without a shell, and read what it prints. Raises ModelError."""
     try:
         done = subprocess.run(  # noqa: S603 - a program that the config names
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT, check=False
+            command,
+            env={**os.environ, "PATH": search_path()},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TIMEOUT,
+            check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise ModelError(f"it did not end within {_TIMEOUT:g} s") from error
