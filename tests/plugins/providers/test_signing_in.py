@@ -197,7 +197,7 @@ def test_a_command_that_gives_no_token_is_told_before_a_run(code: str, told: str
 def test_a_command_that_waits_for_somebody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keval_providers.command._TIMEOUT", 0.1)
 
-    with pytest.raises(PreflightError, match="the command `sleep 60`: it did not end within 0.1 s; run it in a term"):
+    with pytest.raises(PreflightError, match=r"the command `sleep 60`: it did not end within 0\.1 s; run it in"):
         opened("openai", command=("sleep", "60"))
 
 
