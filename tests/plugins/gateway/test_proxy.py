@@ -35,6 +35,7 @@ from keval.plugin import (
 )
 from keval.records.models import ASKER_HEADER, Asker, Exchange
 from keval.seams.infrastructure import AttemptKey, ModelProxy, ProxyRoute
+from keval_clients import refused
 from keval_gateway import ChatReply, Respond, wire_urls
 from keval_gateway.app import build_app
 from keval_gateway.proxy import model_proxy
@@ -613,3 +614,23 @@ def test_a_framework_that_leaves_out_what_the_model_thought_is_told_the_way_out(
 
     assert (400, "The `reasoning_content` must be passed back.") == (status, told.partition("; ")[0])
     assert "take the agent `openai`" in told
+
+
+@pytest.mark.parametrize("path", ["openai-chat/chat/completions", "anthropic/v1/messages"])
+def test_an_endpoint_that_gives_no_answer_is_no_status_for_a_framework_either(path: str) -> None:
+    async def scenario() -> httpx2.Response:
+        async with (
+            serve(Starlette()) as base,
+            proxied(base.replace("http", "https")) as (endpoint,),  # to a server that does not speak it
+            httpx2.AsyncClient(headers={"authorization": f"Bearer {endpoint.api_key}"}) as client,
+        ):
+            wire = path.partition("/")[0]
+            url = f"{endpoint.urls[wire]}/{path.partition('/')[2]}"  # type: ignore[index]
+            return await client.post(url, content=BODY)
+
+    response = run(scenario())
+
+    error = refused(response.status_code, response.headers, response.content)
+    assert (502, None, "connection", True) == (response.status_code, error.status, error.kind, error.retryable)
+    assert str(error).startswith("the model's endpoint gave no answer: ClientConnector")
+    assert not str(error).endswith("_error)")

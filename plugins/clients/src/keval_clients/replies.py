@@ -20,11 +20,18 @@ _QUOTED = 1000
 _REQUEST_IDS = ("x-request-id", "request-id", "x-ms-request-id", "apim-request-id", "x-amzn-requestid", "cf-ray")
 
 
+UNREACHED = "x-keval-unreached"
+"""The header by which keval's proxy says that it answers by itself, as the endpoint gave no answer."""
+
+
 def refused(status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
     """Return the error for an answer with an HTTP status of failure: the vendor's words, and the request's id."""
     from keval.execute.models.denials import read_refusal  # where nothing is refused, it is not imported
 
-    told = f"the model's endpoint answered with status {status}: {read_refusal(status, body).text}"
+    said = read_refusal(status, body).text
+    if headers.get(UNREACHED):
+        return ModelError(said.rpartition(" (")[0])
+    told = f"the model's endpoint answered with status {status}: {said}"
     if "v1/responses" in told:  # where OpenAI names the API that a model is served over
         told = f"{told.removesuffix('.')}; agents ask that API with `api: responses`"
     told += request_of({REQUEST: request_id(headers)})

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
 from keval import Usage
-from keval.errors import PluginWarning
+from keval.errors import ModelError, PluginWarning
 from keval.execute.models.denials import read_refusal
 from keval.execute.models.reply_usage import usage_in
 from keval.records.models import (
@@ -34,7 +34,7 @@ from keval.seams.finish_reason import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL
 from keval.seams.infrastructure import AttemptKey, ProxyRoute
 from keval_clients.completions import WANTS_THOUGHT, documented, put_back, remember
 from keval_clients.http import HttpClient
-from keval_clients.replies import what_failed
+from keval_clients.replies import UNREACHED, what_failed
 from keval_clients.sender import Sender
 from keval_gateway.admission import admit, key_of, read_body
 from keval_gateway.chat import ModelFault, wire_urls
@@ -184,6 +184,8 @@ class ProxyApp:
                 start = _start(response)
             except Exception as error:  # noqa: BLE001 - the seam to whatever stands behind the proxy
                 response = _refusal(asked.wire, ModelFault(502, what_failed(error)))
+                if isinstance(error, ModelError) and error.status is None:
+                    response.headers = {**response.headers, UNREACHED: "true"}
                 start = _start(response)
             end = b"\n\n"
             meter = route.meter if 200 <= response.status < 300 else None
