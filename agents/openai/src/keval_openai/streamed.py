@@ -34,7 +34,7 @@ async def whole_completion(chunks: AsyncIterator[Mapping[str, Any]], builder: Tr
                     delta = {**delta, "content": None}
                     _extend(message["content"], _chunks(piece))
                 _add(message, delta)
-                builder.streamed(text_in(_chunks(piece)))
+                builder.streamed(text_in(piece))
                 finished = choice.get("finish_reason") or finished
         except (AttributeError, KeyError, TypeError) as error:
             raise no_reply(chunk) from error
