@@ -239,10 +239,13 @@ def test_command_runs_again_when_its_token_expires(
 @pytest.mark.parametrize(
     ("script", "problem"),
     [
-        ("import sys; sys.exit('log in first')", "'python3?.*' of auth.command ended with 1: log in first"),
+        (
+            "import sys; sys.exit('log in first')",
+            "'python3?.*' of auth.command gave no token: it ended with code 1: log in first",
+        ),
         (
             "print('two words')",
-            "'python3?.*' of auth.command printed no token: a single word, or JSON with access_token",
+            "'python3?.*' of auth.command gave no token: what it printed has a space as its character 4 of 9",
         ),
     ],
 )

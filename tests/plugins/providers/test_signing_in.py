@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import sys
 import types
 from collections.abc import Mapping
@@ -15,10 +16,10 @@ import pytest
 
 from keval.plugin import ModelError, PreflightError
 from keval.records.models import Endpoint, ModelRequest, Wire
+from keval_clients.printed_token import Token, printed_token, read_token
 from keval_clients.sender import Sender
 from keval_providers import PROVIDERS
-from keval_providers.command import read_token
-from keval_providers.tokens import RenewedToken, Token
+from keval_providers.tokens import RenewedToken
 from tests.plugins.clients.conftest import http, serve
 from tests.plugins.clients.test_client import head
 
@@ -169,7 +170,7 @@ CLAIMS = base64.urlsafe_b64encode(json.dumps({"exp": END}).encode()).decode().rs
 def test_the_token_that_a_command_prints_is_read_with_its_end(
     printed: Any, token: Token, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keval_providers.command.time", types.SimpleNamespace(time=lambda: 1000.0))
+    monkeypatch.setattr("keval_clients.printed_token.time", types.SimpleNamespace(time=lambda: 1000.0))
 
     assert token == read_token(printed if isinstance(printed, str) else json.dumps(printed))
 
@@ -195,10 +196,33 @@ def test_a_command_that_gives_no_token_is_told_before_a_run(code: str, told: str
 
 
 def test_a_command_that_waits_for_somebody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keval_providers.command._TIMEOUT", 0.1)
+    monkeypatch.setattr("keval_providers.tokens._COMMAND_SECONDS", 0.1)
 
     with pytest.raises(PreflightError, match=r"the command `sleep 60`: it did not end within 0\.1 s; run it in"):
         opened("openai", command=("sleep", "60"))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "ended"), [(2.0, "PrintedTokenError: it did not end within 2 s"), (60.0, "CancelledError: ")]
+)
+def test_a_command_that_hangs_is_ended(tmp_path: Path, seconds: float, ended: str) -> None:
+    file = tmp_path / "pid"
+    code = f"import os, time; open({str(file)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+
+    async def scenario() -> BaseException | Token:
+        asked = asyncio.create_task(printed_token((sys.executable, "-c", code), seconds))
+        while not (file.exists() and file.read_text(encoding="utf-8")):  # noqa: ASYNC110 - another process writes it
+            await asyncio.sleep(0.01)
+        if seconds > 2:
+            asked.cancel()
+        (outcome,) = await asyncio.gather(asked, return_exceptions=True)
+        return outcome
+
+    outcome = asyncio.run(scenario())
+
+    assert ended == f"{type(outcome).__name__}: {outcome}"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(file.read_text(encoding="utf-8")), 0)
 
 
 def test_a_command_that_is_not_there_is_told() -> None:

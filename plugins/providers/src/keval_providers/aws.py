@@ -16,10 +16,11 @@ from botocore.exceptions import BotoCoreError
 from botocore.session import Session
 
 from keval.plugin import ModelRequest, PreflightError
+from keval_clients.printed_token import Token
 from keval_providers.clouds import aws_region
 from keval_providers.github import exchanged, identity, identity_token
 from keval_providers.platform import Login, SignIn
-from keval_providers.tokens import RenewedToken, Token
+from keval_providers.tokens import RenewedToken
 
 if TYPE_CHECKING:
     from keval_providers.hosted import HostedProvider

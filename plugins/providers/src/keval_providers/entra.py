@@ -12,10 +12,11 @@ from azure.core.exceptions import ClientAuthenticationError
 from azure.identity import ClientAssertionCredential, DefaultAzureCredential
 
 from keval.errors import ModelError
+from keval_clients.printed_token import Token
 from keval_providers.github import exchanged, identity, identity_token
 from keval_providers.hosted import HostedProvider
 from keval_providers.platform import Login, SignIn
-from keval_providers.tokens import RenewedToken, Token
+from keval_providers.tokens import RenewedToken
 
 _SCOPES = {
     "azure": "https://cognitiveservices.azure.com/.default",

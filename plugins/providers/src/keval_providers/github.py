@@ -17,8 +17,9 @@ import httpx2
 from keval.errors import ModelError
 from keval.plugin import ModelRequest
 from keval_clients.network import Network
+from keval_clients.printed_token import Token
 from keval_providers.platform import Login, SignIn
-from keval_providers.tokens import RenewedToken, Token
+from keval_providers.tokens import RenewedToken
 
 if TYPE_CHECKING:
     from keval_providers.hosted import HostedProvider

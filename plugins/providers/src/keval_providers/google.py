@@ -16,9 +16,10 @@ from google.auth.transport.requests import Request
 
 from keval.errors import ModelError
 from keval.plugin import PreflightError
+from keval_clients.printed_token import Token
 from keval_providers.github import exchanged, identity, identity_token
 from keval_providers.platform import Login, SignIn
-from keval_providers.tokens import RenewedToken, Token
+from keval_providers.tokens import RenewedToken
 
 if TYPE_CHECKING:
     from keval_providers.hosted import HostedProvider

@@ -12,9 +12,9 @@ import attrs
 
 from keval.plugin import Endpoint, PreflightError, Wire
 from keval_clients.network import custom_headers, variable_problems
-from keval_providers.command import command_token
 from keval_providers.keys import Key, find_key
 from keval_providers.platform import Login, SignIn
+from keval_providers.tokens import command_token
 
 
 @attrs.frozen

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import math
+import shlex
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 
 import attrs
 
 from keval.errors import ModelError
 from keval.redaction import Redactor
+from keval_clients.printed_token import Token, printed_token
 from keval_clients.replies import quoted, what_failed
 
 _MARGIN = 300.0
@@ -19,17 +22,11 @@ _UNKNOWN_LIFE = 300.0
 """Seconds after which a token without an end is asked for again."""
 _PAUSE = 30.0
 """Seconds from a renewal that failed to the next, while the old token is still good."""
+_COMMAND_SECONDS = 60.0
+"""Seconds that a command may take: one that asks the user something would never end."""
 
 Learn = Callable[[Iterable[tuple[str, str]]], None]
 """Takes secrets, pairs of a name and a value, which are redacted from then on."""
-
-
-@attrs.frozen
-class Token:
-    """A token, or the parts of one with blanks between; `expires` is in Unix seconds, `None` if its end is unknown."""
-
-    value: str = attrs.field(repr=False)
-    expires: float | None = None
 
 
 @attrs.define(eq=False)
@@ -97,3 +94,11 @@ class RenewedToken:
     def _tell(self) -> None:
         if self._learn is not None and self._token is not None:
             self._learn((f"the token of {self.source}", part) for part in (*self._token.value.split(), *self.secrets))
+
+
+def command_token(command: Sequence[str]) -> RenewedToken:
+    """Return the token that a command prints, which is run again before the token ends."""
+    remedy = "run it in a terminal to see what it says"
+    return RenewedToken(
+        f"the command `{shlex.join(command)}`", remedy, partial(printed_token, command, _COMMAND_SECONDS)
+    )

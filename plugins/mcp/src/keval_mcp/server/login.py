@@ -29,9 +29,9 @@ from mcp.client.auth.utils import extract_field_from_www_auth, union_scopes
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
 from keval.errors import PreflightError
-from keval.processes import supervised
 from keval_clients.network import check_variables
-from keval_mcp.server.options import Auth, expiry, find_command, shown_url
+from keval_clients.printed_token import PrintedTokenError, printed_token
+from keval_mcp.server.options import Auth, find_command, shown_url
 from keval_mcp.server.streams import bound
 from keval_mcp.server.transports import RENEWABLE
 
@@ -96,52 +96,16 @@ class CommandToken:
         """Run the command."""
         # Counted from before the command runs, as its token may be as old as that.
         began = time.time()
-        token, expires_in = self._read(await self._run())
-        lifetime = self.lifetime or expires_in
-        if lifetime is None and (until := expiry(token)) is not None:
-            lifetime = until - began
-        self._token, self._until = token, None if lifetime is None else began + EARLY * lifetime
-        return token
-
-    async def _run(self) -> str:
-        name = os.path.basename(self.command[0])
-        process = await asyncio.create_subprocess_exec(
-            *supervised(self.command),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
         try:
-            async with asyncio.timeout(SECONDS):
-                printed, said = await process.communicate()
-        except TimeoutError:
-            raise TokenError(f"'{name}' of auth.command printed no token within {SECONDS:g} s") from None
-        finally:
-            if process.returncode is None:
-                process.terminate()
-                await process.wait()
-        if process.returncode != 0:
-            ending = said.decode("utf-8", "replace").strip()[-500:]
-            raise TokenError(f"'{name}' of auth.command ended with {process.returncode}: {ending or 'it said nothing'}")
-        return printed.decode("utf-8", "replace").strip()
-
-    def _read(self, printed: str) -> tuple[str, float | None]:
-        """Return a token and how long it is good for, from a plain text or a token response in JSON."""
-        token, expires_in = printed, None
-        if printed.startswith("{"):
-            try:
-                response = OAuthToken.model_validate_json(printed)
-            except ValueError:
-                token = ""
-            else:
-                token, expires_in = response.access_token, response.expires_in
-        if not token or len(token.split()) != 1 or not token.isascii():
-            raise TokenError(
-                f"'{os.path.basename(self.command[0])}' of auth.command printed no token: a single word, or JSON with"
-                " access_token, is needed on its standard output"
-            )
-        return token, expires_in
+            found = await printed_token(self.command, SECONDS)
+        except PrintedTokenError as error:
+            told = f"'{os.path.basename(self.command[0])}' of auth.command gave no token: {error}"
+            raise TokenError(f"{told}; run it in a terminal to see what it says") from error
+        lifetime = self.lifetime
+        if lifetime is None and found.expires is not None:
+            lifetime = found.expires - began
+        self._token, self._until = found.value, None if lifetime is None else began + EARLY * lifetime
+        return found.value
 
 
 _EXPIRED = 1.0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -88,20 +86,6 @@ class Auth:
         document = urlsplit(self.client_metadata or "https://x/y")
         if document.scheme != "https" or document.path in ("", "/"):
             raise ValueError("'client_metadata' must be the https:// URL of a document, with a path")
-
-
-def expiry(token: str) -> float | None:
-    """Return when a token expires, as Unix time, if it is a JWT that says so (RFC 7519, section 4.1.4)."""
-    parts = token.split(".")
-    if len(parts) != 3:
-        return None
-    try:
-        # A JWT leaves out the padding that Python's decoder wants.
-        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    except ValueError:
-        return None
-    until = claims.get("exp") if isinstance(claims, dict) else None
-    return float(until) if isinstance(until, int | float) and not isinstance(until, bool) else None
 
 
 def shown_url(url: str) -> str:

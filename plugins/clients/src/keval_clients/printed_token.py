@@ -6,22 +6,20 @@ import asyncio
 import base64
 import json
 import os
-import shlex
-import subprocess
 import time
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
+from errno import ENOENT
+from shutil import which
 from typing import Any
 
-from keval.errors import ModelError
-from keval.processes import search_path
+import attrs
+
+from keval.errors import KevalError
+from keval.processes import search_path, supervised
 from keval_clients.network import key_problem
 from keval_clients.replies import quoted
-from keval_providers.tokens import RenewedToken, Token
-
-_TIMEOUT = 60.0
-"""Seconds that a command may take: one that asks the user something would never end."""
 
 _SHAPES = (
     ("accessToken", "expires_on"),  # az account get-access-token
@@ -33,38 +31,50 @@ _SHAPES = (
 """Where a token and its end stand in what commands print as JSON."""
 
 
-def command_token(command: Sequence[str]) -> RenewedToken:
-    """Return the token that a command prints, which is run again before the token ends."""
-    told = shlex.join(command)
-    remedy = "run it in a terminal to see what it says"
-    return RenewedToken(f"the command `{told}`", remedy, partial(asyncio.to_thread, _run, command))
+class PrintedTokenError(KevalError):
+    """A command printed no token, and why."""
 
 
-def _run(command: Sequence[str]) -> Token:
-    """Run a command, without a shell, and read what it prints. Raises ModelError."""
+@attrs.frozen
+class Token:
+    """A token, or the parts of one with blanks between; `expires` is in Unix seconds, `None` if its end is unknown."""
+
+    value: str = attrs.field(repr=False)
+    expires: float | None = None
+
+
+async def printed_token(command: Sequence[str], seconds: float) -> Token:
+    """Run a command, without a shell and for so long at most, and read what it prints. Raises PrintedTokenError."""
+    path = search_path()
+    if (program := which(command[0], path=path)) is None:
+        raise PrintedTokenError(f"it cannot be started: {os.strerror(ENOENT)}")
+    process = await asyncio.create_subprocess_exec(
+        *supervised((program, *command[1:])),
+        env={**os.environ, "PATH": path},
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=PIPE,
+        start_new_session=True,
+    )
     try:
-        done = subprocess.run(  # noqa: S603 - a program that the config names
-            command,
-            env={**os.environ, "PATH": search_path()},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TIMEOUT,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ModelError(f"it did not end within {_TIMEOUT:g} s") from error
-    except OSError as error:
-        raise ModelError(f"it cannot be started: {error.strerror or error}") from error
-    if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip()
-        raise ModelError(f"it ended with code {done.returncode}" + (f": {quoted(said)}" if said else ""))
-    return read_token(done.stdout.decode("utf-8", "replace").strip())
+        async with asyncio.timeout(seconds):
+            printed, said = await process.communicate()
+    except TimeoutError:
+        raise PrintedTokenError(f"it did not end within {seconds:g} s") from None
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await process.wait()
+    if process.returncode != 0:
+        ending = said.decode("utf-8", "replace").strip()
+        raise PrintedTokenError(f"it ended with code {process.returncode}" + (f": {quoted(ending)}" if ending else ""))
+    return read_token(printed.decode("utf-8", "replace").strip())
 
 
 def read_token(text: str) -> Token:
-    """Read what a command printed, which is in no error. Raises ModelError: it is no token."""
+    """Read what a command printed, which is in no error. Raises PrintedTokenError: it is no token."""
     if not text:
-        raise ModelError("it printed nothing")
+        raise PrintedTokenError("it printed nothing")
     try:
         data = json.loads(text)
     except ValueError:
@@ -77,9 +87,9 @@ def read_token(text: str) -> Token:
             if isinstance(value, str):
                 break
         else:
-            raise ModelError(f"it printed JSON without a token; its keys are {', '.join(map(repr, data))}")
+            raise PrintedTokenError(f"it printed JSON without a token; its keys are {', '.join(map(repr, data))}")
     if problem := key_problem("what it printed", value):
-        raise ModelError(problem)
+        raise PrintedTokenError(problem)
     return Token(value, _end(end, relative="expires_in" in (data or {})) if end is not None else _end_of_jwt(value))
 
 
@@ -100,7 +110,7 @@ def _end(end: Any, *, relative: bool) -> float:
     try:
         date = datetime.fromisoformat(end)
     except (TypeError, ValueError) as error:
-        raise ModelError("what it printed says no date of the token's end that can be read") from error
+        raise PrintedTokenError("what it printed says no date of the token's end that can be read") from error
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
