@@ -42,12 +42,16 @@ def test_the_system_prompt_comes_first_and_plays_no_tricks() -> None:
 def test_reasoning_sources_and_the_tier_are_told_with_an_answer() -> None:
     sources = (Citation("A [page]", "https://a.example", "Rain ends.\x1b[2J"), Citation("b.pdf"))
     said = Message("assistant", "It ends.", reasoning="Is it wet?", citations=sources)
-    transcript = Transcript((Message("user", "Rain?"), said), usage=Usage(9, 1, service_tier="flex"), model_calls=1)
+    silent = Message("assistant", "", reasoning="I look.")
+    transcript = Transcript(
+        (Message("user", "Rain?"), silent, said), usage=Usage(9, 1, service_tier="flex"), model_calls=1
+    )
     screen = io.StringIO()
 
     print_trial(Trial("t", Sample("s", "Rain?"), "a", "c", 1, transcript), [], {}, Console(file=screen, width=120))
 
     assert [
+        "reasoning: I look.",
         "reasoning: Is it wet?",
         "assistant: It ends.",
         "  cites A [page]: https://a.example: Rain ends.�[2J",

@@ -128,7 +128,8 @@ def print_trial(
                 if message.text == trial.output and len(told) == len(message.text):
                     for mark in (mark for line in scores for mark in marks_of(line.score, message.text)):
                         told.stylize("underline", mark.start, mark.end)
-                console.print(Text.assemble((f"{message.role}: ", "bold cyan"), told))
+                if told or not message.reasoning:  # a model may think, call a tool, and say nothing
+                    console.print(Text.assemble((f"{message.role}: ", "bold cyan"), told))
                 for source in message.citations:
                     known = ": ".join(filter(None, (source.title, source.url, source.quoted)))
                     console.print(Text.assemble(("  cites ", "cyan"), safe(known, "dim")))

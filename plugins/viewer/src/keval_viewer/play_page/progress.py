@@ -65,7 +65,7 @@ def steps_of(transcript: Transcript) -> tuple[Step, ...]:
     last = max((message.turn for message in transcript.messages), default=0)
     found: list[Step] = []
     for message in transcript.messages:
-        if message.turn == last and message.role == "assistant":
+        if message.turn == last and message.role == "assistant" and message.text:
             found.append(Said(message.text))
         elif message.turn == last and message.role == "tool":
             found += map(_called, islice(calls, 1))
