@@ -60,6 +60,7 @@ class Row:
     judged: bool = True
     calls: Sequence[Mapping[str, Any]] = ()
     dropped_by: Sequence[str] = ()
+    cost: float | None = None
 
     def is_of(self, column: str) -> bool:
         return COLUMNS[column][0] in self.wires and (self.judged or column not in JUDGES)
@@ -207,6 +208,12 @@ ROWS = {
             ]
         )
     ),
+    "cost": Row(
+        lambda asked: Said({**reply(asked.wire), "usage": {**reply(asked.wire)["usage"], "cost": 0.5}}),
+        wires=["openai-chat", "openai-responses"],
+        judged=False,
+        cost=0.5,
+    ),
     "upstream": saying(
         lambda choice, text: choice.update(finish_reason="error", error={"code": 502, "message": "It fell."}),
         failure="http_502",
@@ -264,6 +271,7 @@ class Outcome:
     asked: list[dict[str, Any]]
     told: list[str]
     calls: list[Mapping[str, Any]]
+    cost: float | None
 
 
 @pytest.fixture(scope="module")
@@ -271,6 +279,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, str
     """One run of all agents, and one of all judges."""
     found: dict[str, tuple[object, str | None, str]] = {}
     calls: dict[str, list[Mapping[str, Any]]] = {}
+    costs: dict[str, float | None] = {}
     vendor = Vendor({shape: row.respond for shape, row in ROWS.items()})
     models = {f"{shape}--{column}": COLUMNS[column][1] for shape, column in TABLE}
     options = {name: f"{name}: {{{asks.format(name)}, max_tokens: 50}}" for name, asks in models.items()}
@@ -302,6 +311,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, str
         for trial in run.trials():
             failure = trial.failure
             said = failure and (failure.kind, failure.message)
+            costs[trial.agent] = trial.transcript.usage.cost if trial.transcript else None
             calls[trial.agent] = [each.arguments for each in trial.transcript.tool_calls] if trial.transcript else []
             found[trial.agent] = (trial.transcript and trial.transcript.output, *(said or (None, "")))
         for score in run.scores():
@@ -310,7 +320,11 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, str
                 found[score.judge] = (score.score.value, *((failure.kind, failure.message) if failure else (None, "")))
     return {
         (shape, column): Outcome(
-            *found[name], vendor.asked[name], [text for text in told if name in text], calls.get(name, [])
+            *found[name],
+            vendor.asked[name],
+            [text for text in told if name in text],
+            calls.get(name, []),
+            costs.get(name),
         )
         for shape, column in TABLE
         for name in [f"{shape}--{column}"]
@@ -326,7 +340,7 @@ def test_one_thing_is_the_same_for_all(outcomes: Mapping[tuple[str, str], Outcom
     assert row.words in outcome.message
     if row.failure is None:
         assert (5.0 if column in JUDGES else row.answer) == outcome.answer
-    assert [*row.calls] == outcome.calls
+    assert ([*row.calls], row.cost) == (outcome.calls, outcome.cost)
     again = column in row.dropped_by or is_refused
     assert 1 + bool(row.calls) + again == len(outcome.asked)
     assert (again and not row.silent) is bool(outcome.told)

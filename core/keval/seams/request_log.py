@@ -58,6 +58,7 @@ class RequestLog:
     finish: FinishReason | None = attrs.field(default=None, init=False)
     fault: TrialError | None = attrs.field(default=None, init=False)
     text_logs: list[TextLog] = attrs.field(factory=list, init=False)
+    costs: list[float | None] = attrs.field(factory=list, init=False)
     _is_relayed: bool = attrs.field(default=False, init=False)
     _shown: int = attrs.field(default=0, init=False)
     _denied: dict[tuple[str, str], int] = attrs.field(factory=dict, init=False)
@@ -145,6 +146,7 @@ class RequestLog:
     def begin_again(self) -> None:
         """Begin another trial of the same conversation: requests are counted anew."""
         self.use, self.tokens, self.refusals = ModelUse(), 0, []
+        self.costs.clear()
         self.first, self._is_relayed = None, False
         self._denied, self._denial = {}, None
 
@@ -156,6 +158,9 @@ class RequestLog:
         """
         settled = self._completed(transcript)
         usage = settled.usage.estimated(self.tokens)
+        told = [cost for cost in self.costs if cost is not None]
+        if usage.cost is None and told and len(told) == settled.model_calls:  # of each call
+            usage = attrs.evolve(usage, cost=sum(told))
         return settled if usage is settled.usage else attrs.evolve(settled, usage=usage)
 
     def _completed(self, transcript: Transcript) -> Transcript:

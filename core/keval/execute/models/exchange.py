@@ -124,7 +124,7 @@ class ModelExchange:
         # A run whose requests pass no gate pays for no key.
         if not self._gates:
             return nullcontext({})
-        key = AttemptKey(f"keval-{os.urandom(24).hex()}", scope.requests.denied)
+        key = AttemptKey(f"keval-{os.urandom(24).hex()}", scope.requests.denied, costs=scope.requests.costs)
         return _Attempt(asker, key, attrs.evolve(scope, id=f"{next(self._ids):x}"), self._attempts)
 
     def route(

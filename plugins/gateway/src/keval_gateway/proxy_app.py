@@ -149,7 +149,7 @@ class ProxyApp:
             asker=route.asker,
         )
         framework = None
-        if key is None and asked.wire == "openai-chat":
+        if key is None:
             asker = headers.get(ASKER_HEADER)
             framework = (route.find_key(asker) if asker else None) or AttemptKey("")
         answering = asyncio.create_task(self._answer(route, asked, send, framework, streams=found.streams))
@@ -226,7 +226,7 @@ class ProxyApp:
     async def _for_framework(
         self, route: ProxyRoute, asked: ModelRequest, send: Next, key: AttemptKey
     ) -> ModelResponse:
-        """Ask over Chat Completions, and write the reply in the form that the protocol documents.
+        """Ask, note what the reply cost, and write one of Chat Completions in the form that the protocol documents.
 
         Where the endpoint wants back what the model thought, which frameworks leave out, that is put back.
         """
@@ -234,7 +234,8 @@ class ProxyApp:
         if key.thoughts and model in self.wants_thoughts:
             asked = attrs.evolve(asked, body=put_back(key.thoughts, asked.body))
         response = await route.exchange(asked, send)
-        refused = response.status == 400 and WANTS_THOUGHT.search(await response.read())
+        chat = asked.wire == "openai-chat"
+        refused = chat and response.status == 400 and WANTS_THOUGHT.search(await response.read())
         if refused and key.thoughts and model not in self.wants_thoughts:
             self.wants_thoughts.add(model)
             told = f"{model!r} wants back what it thought before it called a tool, which {asked.asker.label} leaves out"
@@ -245,8 +246,11 @@ class ProxyApp:
             return _refusal(asked.wire, ModelFault(400, f"{said}; {_WAY_OUT}"))
         if response.status == 200 and response.size:
             body = await response.read()
-            remember(key.thoughts, asked.body, body, number)
-            return ModelResponse.of(200, response.headers, documented(body, number))
+            usage = usage_in(asked.wire, _objects(body)[0]) if b'cost"' in body else None
+            key.costs.append(None if usage is None else usage.cost)
+            if chat:
+                remember(key.thoughts, asked.body, body, number)
+                return ModelResponse.of(200, response.headers, documented(body, number))
         return response
 
 
