@@ -205,10 +205,6 @@ def _is_statement(words: Sequence[str]) -> bool:
     return not _STATING.isdisjoint(words) or any(word.endswith("ed") for word in words)
 
 
-def _speaks_of_weather(text: Text) -> bool:
-    return any(is_weather(text, hit) for hit in find(text, _WEATHER))
-
-
 def _asks_what_comes(text: Text, hit: Hit) -> bool:
     """Say whether a "should I" asks for the weather: "What should I expect?"."""
     return hit[2] == "should i" and text.padded[hit[1] + 1] in ("expect", "know")

@@ -33,8 +33,6 @@ _Row: TypeAlias = tuple[Claim, int, str]
 """A claim, over how many rows its metric's name stands (0 if it stands above already), and the verdict in words."""
 _Table: TypeAlias = tuple[Axis, Sequence[_Row]]
 """The claims of a block whose scales have one range, over an axis that they share."""
-_Section: TypeAlias = tuple[Block, Sequence[_Table], bool]
-"""A block with its tables, and whether it shows its title only until it is opened."""
 
 
 def effects(report: Report) -> Markup:
