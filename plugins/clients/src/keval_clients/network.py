@@ -11,7 +11,7 @@ import re
 import ssl
 import stat
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from ipaddress import ip_address
 from typing import Any
@@ -198,13 +198,6 @@ def key_header(wire: Wire, key: str) -> Mapping[str, str]:
     """Return the header with a key, as the protocol sends one."""
     name, form = _KEYS[wire]
     return {name: form.format(key)}
-
-
-def key_problems(variables: Sequence[str]) -> list[str]:
-    """Return what is wrong with the key of the first of these variables that is set, and what to do about it."""
-    name = next((name for name in variables if os.environ.get(name)), None)
-    problem = None if name is None else key_problem(name, os.environ[name])
-    return [] if problem is None else [problem]
 
 
 def key_problem(name: str, key: str) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -12,7 +11,9 @@ import attrs
 
 from keval.errors import PreflightError
 from keval.records.models import Endpoint, Wire
-from keval_clients.network import key_problems, variable_problems
+from keval_clients.network import variable_problems
+from keval_providers.keys import Key, find_key
+from keval_providers.platform import SignIn
 
 KEY_VARIABLE = "KEVAL_LITELLM_KEY"
 """The environment variable with the API key that the server admits; a command's argument shows in `ps`."""
@@ -53,33 +54,42 @@ class LiteLLMProvider:
         from keval_gateway.chat import wire_urls
         from keval_loopback.process import ServerProgram, run_server
 
-        self._check(names)
-        key = secrets.token_urlsafe(24)
+        found, key = self._key(names), secrets.token_urlsafe(24)
+        # LiteLLM knows of no file and no keyring, and an error of the vendor's may have the key.
+        given, secret = ({}, ()) if found is None else ({found.variable: found.value}, ((found.where, found.value),))
         program = ServerProgram(
             module="keval_litellm",
             options=(f"--provider={self.name}",),
-            environ={**_QUIET, KEY_VARIABLE: key},
+            environ={**_QUIET, KEY_VARIABLE: key, **given},
             name=f"the server of LiteLLM for {self.name}/ models",
             by_hand=f"python -m keval_litellm --provider={self.name} --port=0",
             lost=f"no {self.name}/ model can be asked any more",
         )
         async with run_server(program, startup=self.startup, shutdown=self.shutdown) as base:
             urls = {wire: url for wire, url in wire_urls(base).items() if wire in self.wires}
-            yield {name: Endpoint(name, urls, key) for name in names}
+            platform = SignIn(key=key, secrets=secret)
+            login = f"the key in {found.where}" if found else ""
+            yield {name: Endpoint(name, urls, key, platform=platform, login=login) for name in names}
 
-    def _check(self, names: Sequence[str]) -> None:
+    def _key(self, names: Sequence[str]) -> Key | None:
+        """Return the vendor's key, if it has one. Raises PreflightError."""
         used = ", ".join(f"{self.name}/{name}" for name in names)
         keys = [name for name in self.key_variables if name not in _NO_KEYS]
-        problems = variable_problems() + key_problems(keys)
+        found, problems = None, variable_problems()
         problems += [
             f"{ANY}/{name} lacks a provider: {ANY}/PROVIDER/NAME, with the names that LiteLLM gives them"
             for name in names
             if self.name == ANY and "/" not in name
         ]
-        if self.key_variables and not self.key_optional and not any(map(os.environ.get, self.key_variables)):
-            problems.append(f"{' or '.join(self.key_variables)} is not set; {used} needs it: export it")
+        try:
+            found = find_key(keys, ask_keyring=not self.key_optional)
+            if found is None and keys and not self.key_optional:
+                problems.append(f"{' or '.join(keys)} is not set; {used} needs it: export it")
+        except PreflightError as error:
+            problems += error.problems
         if problems:
             raise PreflightError(problems)
+        return found
 
 
 _AWS = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK")
