@@ -71,7 +71,8 @@ class Case:
 
 CASES = {
     "vertex": Case(
-        "openai", "vertex_ai/gemini-2.5-flash", {**VERTEX, "GOOGLE_APPLICATION_CREDENTIALS": "adc.json"},
+        "openai", "vertex_ai/gemini-2.5-flash",
+        {**VERTEX, **GITHUB, "GOOGLE_WORKLOAD_IDENTITY_PROVIDER": POOL, "GOOGLE_APPLICATION_CREDENTIALS": "adc.json"},
         "Google's application default credentials",
     ),
     "vertex, Gemini's API": Case(
@@ -84,7 +85,8 @@ CASES = {
         "GitHub's identity, by Google's workload identity federation", f"https://iam.googleapis.com/{POOL}",
     ),
     "bedrock by keys": Case(
-        "openai", "bedrock/openai.gpt-oss-120b", {**BEDROCK, "AWS_PROFILE": "keys"},
+        "openai", "bedrock/openai.gpt-oss-120b",
+        {**BEDROCK, **GITHUB, "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/evals", "AWS_PROFILE": "keys"},
         "AWS's credentials (config-file)", renewed=False,
     ),
     "bedrock by a role": Case(

@@ -8,6 +8,7 @@ import attrs
 
 from keval.errors import suggestion
 from keval.records.models import Model
+from keval.seams import registry
 from keval_start.models_command import ListedProvider, listed_providers
 
 SIMULATED = "simulated/model"
@@ -65,7 +66,9 @@ def chosen_model(name: str) -> ChosenModel:
 
 
 def _chosen(name: str, provider: ListedProvider) -> ChosenModel:
-    loop = next((_LOOPS[wire] for wire in provider.wires if wire in _LOOPS), "openai")
+    plugin, model = registry.load(registry.find("keval.models", provider.name)), Model.parse(name).name
+    wires = plugin.wires_of(model) if hasattr(plugin, "wires_of") else provider.wires
+    loop = next((_LOOPS[wire] for wire in wires if wire in _LOOPS), "openai")
     needed = bool(provider.key_variables) and not provider.key_optional
     variable = provider.key_set or (provider.key_variables[0] if needed else None)
     return ChosenModel(name, loop, variable, provider.key_set is not None or not needed)
