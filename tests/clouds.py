@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -127,6 +128,9 @@ def signature_problem(sent: Sent, secret: str, service: str, session: str | None
     )
     if given is None or given["service"] != service:
         return f"no signature for {service}: {sent.headers.get('authorization')}"
+    content = sha256(sent.body).hexdigest()
+    if sent.headers.get("x-amz-content-sha256", content) != content:
+        return "the body is not the one that was signed"
     signer = SigV4Auth(Credentials(given["id"], secret, session), service, given["region"])
     request = AWSRequest(
         method=sent.method,

@@ -156,14 +156,18 @@ def test_a_run_is_signed_in_and_leaves_no_token(project: Project, case: Case, mo
         code, said = printed("run", "eval.yaml", "--record")
         after = [printed(*args) for args in (("show", "latest", "--json"), ("export", "latest", "--format", "otlp"))]
 
-    assert (0, 0) == (looked[0], code), said
+    for name in case.environ:
+        monkeypatch.delenv(name)
+    replayed = printed("run", "--replay", "latest")  # by nothing that signs in
+
+    assert (0, 0, 0) == (looked[0], code, replayed[0]), said + replayed[1]
     assert f"by {case.how}" in looked[1]
     used = {sent.headers.get("x-amz-security-token", sent.headers["authorization"]) for sent in cloud.sent}
     assert (2 if case.renewed else 1) <= len(used) <= len(cloud.sent)
     audiences = {sent.target.partition("audience=")[2] for sent in cloud.asked if sent.target.startswith("/github")}
     assert ({case.audience} if case.audience else set()) == {*map(unquote, audiences)}
     secrets = {**case.secrets, **{f"token {index}": token for index, token in enumerate(cloud.issued)}}
-    assert [] == leaks(secrets, [said, *(text for _, text in (looked, *after))], project.root, given)
+    assert [] == leaks(secrets, [said, *(text for _, text in (looked, *after, replayed))], project.root, given)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES.values() if case.renewed], ids=lambda case: case.how)

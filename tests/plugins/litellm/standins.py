@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import json
-import re
 import struct
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote
 from zlib import crc32
 
-import httpx
-from botocore.auth import SigV4Auth
-from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 from google.auth import jwt
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 
 from keval_gateway import Respond
-from keval_gateway.app import build_app
+from tests.clouds import Sent, asking, signature_problem
 
 __all__ = ["AWS", "TOKEN", "bedrock", "service_account", "vertex_ai"]
 
@@ -63,7 +58,7 @@ def private_key() -> RSAPrivateKey:
 def vertex_ai(respond: Respond, key: RSAPrivateKey) -> Starlette:
     """Google's token endpoint and Vertex AI, with the models of Google and of Anthropic."""
     public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    ask = _asking(respond)
+    ask = asking(respond)
 
     async def token(request: Request) -> Response:
         (assertion,) = parse_qs((await request.body()).decode())["assertion"]
@@ -93,11 +88,12 @@ def vertex_ai(respond: Respond, key: RSAPrivateKey) -> Starlette:
 
 def bedrock(respond: Respond) -> Starlette:
     """Bedrock's runtime: Converse, and InvokeModel for the models of Anthropic. Every signature is checked."""
-    ask = _asking(respond)
+    ask = asking(respond)
 
     async def model(request: Request) -> Response:
         content = await request.body()
-        if problem := _signature_problem(request, content):
+        sent = Sent("POST", request.scope["raw_path"].decode(), dict(request.headers), content)
+        if problem := signature_problem(sent, AWS["AWS_SECRET_ACCESS_KEY"], "bedrock"):
             return _json({"message": problem}, 403)
         name, body = unquote(request.path_params["name"]), json.loads(content)
         if request.path_params["operation"] == "invoke":
@@ -112,27 +108,6 @@ def bedrock(respond: Respond) -> Starlette:
         return _json(_converse_of_message(answer))
 
     return Starlette(routes=[Route("/model/{name}/{operation}", model, methods=["POST"])])
-
-
-def _signature_problem(request: Request, content: bytes) -> str | None:
-    """Return what is wrong with the signature of a request (AWS Signature Version 4)."""
-    given = re.fullmatch(
-        r"AWS4-HMAC-SHA256 Credential=(?P<id>[^/]+)/\d{8}/(?P<region>[^/]+)/bedrock/aws4_request,"
-        r" SignedHeaders=(?P<headers>[^,]+), Signature=(?P<signature>[0-9a-f]{64})",
-        request.headers.get("authorization", ""),
-    )
-    if given is None or given["id"] != AWS["AWS_ACCESS_KEY_ID"] or given["region"] != AWS["AWS_REGION_NAME"]:
-        return f"no signature of this stand-in's key: {request.headers.get('authorization')}"
-    signer = SigV4Auth(Credentials(given["id"], AWS["AWS_SECRET_ACCESS_KEY"]), "bedrock", given["region"])
-    sent = AWSRequest(
-        method="POST",
-        url=f"http://{request.headers['host']}{request.scope['raw_path'].decode()}",
-        headers={name: request.headers[name] for name in given["headers"].split(";")},
-        data=content,
-    )
-    sent.context["timestamp"] = request.headers["x-amz-date"]
-    wanted = signer.signature(signer.string_to_sign(sent, signer.canonical_request(sent)), sent)
-    return None if wanted == given["signature"] else "the signature does not fit the request"
 
 
 def _messages_of_converse(name: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,20 +189,6 @@ def _frame(kind: str, event: Mapping[str, Any]) -> bytes:
     start = struct.pack("!II", 16 + len(headers) + len(payload), len(headers))
     message = start + struct.pack("!I", crc32(start)) + headers + payload
     return message + struct.pack("!I", crc32(message))
-
-
-def _asking(respond: Respond) -> Callable[[str, Mapping[str, Any]], Awaitable[Response]]:
-    """Return what asks a gateway of keval with this responder, in this process."""
-    client = httpx.AsyncClient(transport=httpx.ASGITransport(build_app(respond)), base_url="http://127.0.0.1:8080")
-
-    async def ask(path: str, body: Mapping[str, Any]) -> Response:
-        reply = await client.post(path, json=body)
-        headers = {name: reply.headers[name] for name in ("content-type", "retry-after") if name in reply.headers}
-        if headers["content-type"].startswith("text/event-stream"):
-            return StreamingResponse(iter([reply.content]), headers=headers)
-        return Response(reply.content, reply.status_code, headers)
-
-    return ask
 
 
 _CAMEL = {
