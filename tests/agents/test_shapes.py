@@ -113,6 +113,18 @@ def first_calling(*calls: Mapping[str, Any], finish: str = "tool_calls", wants: 
     return Row(respond, wires=CHAT, judged=False, calls=given, **rest)
 
 
+def reasoning(asked: Asked) -> Said:
+    """A call over the Responses API that wants back the reasoning before it."""
+    before = [item["type"] for item in asked.body["input"] if "type" in item]
+    if "function_call_output" not in before:
+        thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
+        called = {"type": "function_call", "id": "fc_1", "call_id": "c1", "status": "completed", **call()["function"]}
+        return Said({**reply(asked.wire), "output": [thought, called]})
+    if before[before.index("function_call") - 1] == "reasoning":
+        return fine(asked)
+    return Said(_error("Item 'fc_1' was provided without its required 'reasoning' item: 'rs_1'."), 400)
+
+
 def call(arguments: object = '{"question": "x"}', **rest: Any) -> dict[str, Any]:
     function = {"name": "look_up", "arguments": arguments}
     return {"id": "c1", "type": "function", "function": function, **rest}
@@ -239,6 +251,13 @@ ROWS = {
         message={"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}]},
         wants="reasoning_details",
         dropped_by=["gadk-chat"],
+    ),
+    "wants-reasoning": Row(
+        reasoning,
+        wires=["openai-responses"],
+        judged=False,
+        calls=[{"question": "x"}],
+        dropped_by=["gadk-responses"],
     ),
     "wants-signature": first_calling(
         call(id="", extra_content={"google": {"thought_signature": "x"}}),

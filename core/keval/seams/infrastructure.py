@@ -84,7 +84,7 @@ class AttemptKey:
     """The key of one attempt, with which its programs ask the proxy.
 
     `denied` is told each request that is not passed on, and why. The tasks in `in_flight` answer requests; they are
-    cancelled when the attempt ends, and the key with it. `thoughts` has messages of the model with what it thought
+    cancelled when the attempt ends, and the key with it. `thoughts` has what the model said, with what it thought
     before it called tools, by the number of messages before each, and `costs` what each reply to a framework cost, as
     the provider tells.
     """
@@ -92,7 +92,7 @@ class AttemptKey:
     value: str = attrs.field(repr=False)
     denied: Callable[[str, str], object] = lambda request, reason: None
     in_flight: set[asyncio.Task[None]] = attrs.field(factory=set)
-    thoughts: dict[int, dict[str, Any]] = attrs.field(factory=dict)
+    thoughts: dict[int, list[Any]] = attrs.field(factory=dict)
     costs: list[float | None] = attrs.field(factory=list)
 
 

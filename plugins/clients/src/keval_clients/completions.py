@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from keval.records.models import Wire
 from keval_clients.replies import read_failure, read_json, write_json
 
 _UNUSUAL = re.compile(
     rb'"content"\s*:\s*\[|"(tool_calls|function_call)"\s*:\s*[\[{]\s*["{]|"refusal"\s*:\s*"|"finish_reason"\s*:\s*"error"'
 )
 """What a reply has that may have to be written anew. Most replies have none of it, and are not read for that."""
-_THOUGHT = re.compile(rb'"(reasoning|reasoning_content|reasoning_details|extra_content|thinking)"\s*:\s*[^n\s]')
-WANTS_THOUGHT = re.compile(rb"reasoning_content|reasoning_details|thought_?signature|passed back", re.IGNORECASE)
+_CALLS = re.compile(rb'"(tool_calls|function_call)"')
+_THOUGHT = re.compile(rb'"(reasoning_content|reasoning_details|extra_content|thinking)"\s*:\s*[^n\s]|"reasoning"')
+CONVERSATION: Mapping[Wire, str] = {"openai-chat": "messages", "openai-responses": "input"}
+"""The field of a request that has what was said before."""
+WANTS_THOUGHT = re.compile(
+    rb"reasoning_content|reasoning_details|thought_?signature|passed back|required 'reasoning' item", re.IGNORECASE
+)
 """What an endpoint says that wants back what the model thought before it called tools."""
 _TEXTS = {"text": "text", "output_text": "text", "refusal": "refusal"}
 """The types of a content's parts that are said to the user, and where each has its text."""
@@ -80,26 +86,33 @@ def documented(body: bytes, number: int) -> bytes:
     return json.dumps(reply, ensure_ascii=False).encode("utf-8", "replace")
 
 
-def remember(thoughts: dict[int, dict[str, Any]], asked: bytes, reply: bytes, number: int) -> None:
-    """Keep the message of a reply that calls tools and has what the model thought, by its place in the conversation."""
-    if b'"tool_calls"' in reply and _THOUGHT.search(reply):
+def remember(thoughts: dict[int, list[Any]], wire: Wire, asked: bytes, reply: bytes, number: int) -> None:
+    """Keep what a reply says that calls tools after some thought, by its place in the conversation."""
+    if _CALLS.search(reply) and _THOUGHT.search(reply):
         try:
-            message = read_json(reply)["choices"][0]["message"]
-            mend_calls(message, number)
-            thoughts[len(read_json(asked)["messages"])] = message
+            told = read_json(reply)
+            if wire == "openai-chat":
+                said = [told["choices"][0]["message"]]
+                mend_calls(said[0], number)
+            else:
+                said = told["output"]
+            thoughts[len(read_json(asked)[CONVERSATION[wire]])] = said
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-            return  # `documented` leaves it as it is, too
+            return  # no reply of the protocol, which nobody can go on from
 
 
-def put_back(thoughts: Mapping[int, dict[str, Any]], asked: bytes) -> bytes:
-    """Return a request with messages of the model as it wrote them, where they are in their places."""
+def put_back(thoughts: Mapping[int, list[Any]], wire: Wire, asked: bytes) -> bytes:
+    """Return a request with what the model said before its calls as it wrote that, where it is in its place."""
     body = read_json(asked)
-    messages = body["messages"]
-    for place, message in thoughts.items():
-        if place < len(messages) and _called(messages[place]) == _called(message):
-            messages[place] = message
+    earlier = body[CONVERSATION[wire]]
+    for place, said in sorted(thoughts.items(), reverse=True):  # from the end, as items are added
+        end = place + sum(item.get("type") != "reasoning" for item in said)
+        if _called(earlier[place:end]) == _called(said):
+            earlier[place:end] = said
     return write_json(body)
 
 
-def _called(message: Mapping[str, Any]) -> list[str]:
-    return [call["id"] for call in message.get("tool_calls") or ()]
+def _called(items: Sequence[Mapping[str, Any]]) -> list[str]:
+    calls = [(call, "id") for item in items for call in item.get("tool_calls") or ()]
+    calls += [(item, "call_id") for item in items if item.get("type") == "function_call"]
+    return [call[name] for call, name in calls]

@@ -32,7 +32,7 @@ from keval.records.models import (
 )
 from keval.seams.finish_reason import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, FinishReason
 from keval.seams.infrastructure import AttemptKey, ProxyRoute
-from keval_clients.completions import WANTS_THOUGHT, documented, put_back, remember
+from keval_clients.completions import CONVERSATION, WANTS_THOUGHT, documented, put_back, remember
 from keval_clients.http import HttpClient
 from keval_clients.replies import UNREACHED, what_failed
 from keval_clients.sender import Sender
@@ -231,11 +231,11 @@ class ProxyApp:
         Where the endpoint wants back what the model thought, which frameworks leave out, that is put back.
         """
         number, model = asked.body.count(b'"role"'), route.endpoint.model
+        sent = asked
         if key.thoughts and model in self.wants_thoughts:
-            asked = attrs.evolve(asked, body=put_back(key.thoughts, asked.body))
-        response = await route.exchange(asked, send)
-        chat = asked.wire == "openai-chat"
-        refused = chat and response.status == 400 and WANTS_THOUGHT.search(await response.read())
+            sent = attrs.evolve(asked, body=put_back(key.thoughts, asked.wire, asked.body))
+        response = await route.exchange(sent, send)
+        refused = asked.wire in CONVERSATION and response.status == 400 and WANTS_THOUGHT.search(await response.read())
         if refused and key.thoughts and model not in self.wants_thoughts:
             self.wants_thoughts.add(model)
             told = f"{model!r} wants back what it thought before it called a tool, which {asked.asker.label} leaves out"
@@ -248,8 +248,9 @@ class ProxyApp:
             body = await response.read()
             usage = usage_in(asked.wire, _objects(body)[0]) if b'cost"' in body else None
             key.costs.append(None if usage is None else usage.cost)
-            if chat:
-                remember(key.thoughts, asked.body, body, number)
+            if asked.wire in CONVERSATION:
+                remember(key.thoughts, asked.wire, asked.body, body, number)
+            if asked.wire == "openai-chat":
                 return ModelResponse.of(200, response.headers, documented(body, number))
         return response
 
