@@ -193,3 +193,47 @@ def test_a_model_on_a_cloud_speaks_what_it_has_there(
     found = asyncio.run(opened())
 
     assert {wire: url.replace("/P", "/projects/my-project/locations/eu") for wire, url in urls.items()} == found
+
+
+@pytest.mark.parametrize(
+    ("vendor", "command", "environ", "told"),
+    [
+        (
+            "vertex_ai",
+            ("printf", "a-token"),
+            {},
+            "VERTEXAI_PROJECT or GOOGLE_CLOUD_PROJECT is not set, and the credentials name no project; vertex_ai/a",
+        ),
+        (
+            "vertex_ai",
+            (),
+            {"GOOGLE_APPLICATION_CREDENTIALS": "nowhere.json"},
+            "GOOGLE_APPLICATION_CREDENTIALS cannot be used: File nowhere.json was not found.; correct the variable",
+        ),
+        (
+            "bedrock",
+            ("printf", "a-token"),
+            {},
+            "AWS_REGION_NAME, AWS_REGION or AWS_DEFAULT_REGION is not set, and no profile names a region; bedrock/a",
+        ),
+        (
+            "bedrock",
+            (),
+            {"AWS_PROFILE": "nobody"},
+            "AWS's credentials cannot be used: The config profile (nobody) could not be found; correct AWS_PROFILE",
+        ),
+    ],
+)
+def test_what_a_cloud_lacks_is_told(
+    monkeypatch: pytest.MonkeyPatch, vendor: str, command: tuple[str, ...], environ: dict[str, str], told: str
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+
+    async def opened() -> None:
+        async with PROVIDERS[vendor](command).open(["a/model"], 0):
+            pass
+
+    with pytest.raises(PreflightError) as raised:
+        asyncio.run(opened())
+    assert raised.value.problems[-1].startswith(told)

@@ -95,8 +95,8 @@ def _for_vertex(request: ModelRequest) -> ModelRequest:
     return attrs.evolve(request, path=path, body=json.dumps(body).encode())
 
 
-class _OneOfTwo(HostedProvider):
-    """Claude speaks Anthropic's protocol alone."""
+class _ByFamily(HostedProvider):
+    """A cloud where Claude speaks Anthropic's protocol alone, and other models speak OpenAI's."""
 
     @classmethod
     def wires_of(cls, name: str) -> Mapping[Wire, str]:
@@ -108,7 +108,7 @@ class _OneOfTwo(HostedProvider):
         return {wire: self.urls[wire].replace("{region}", login.place or "") for wire in self.wires_of(name)}
 
 
-class BedrockProvider(_OneOfTwo):
+class BedrockProvider(_ByFamily):
     """Amazon Bedrock, at the endpoint that speaks the protocols of OpenAI and of Anthropic."""
 
     async def login(self, used: str) -> Login:
@@ -121,7 +121,7 @@ class BedrockProvider(_OneOfTwo):
         return attrs.evolve(login, place=region)
 
 
-class FoundryProvider(_OneOfTwo):
+class FoundryProvider(_ByFamily):
     """Azure AI Foundry: the models of OpenAI, of Anthropic, and of others, in a resource."""
 
     @classmethod
