@@ -208,8 +208,8 @@ def test_a_way_of_signing_in_is_taken_and_its_secrets_stand_nowhere(
     issuer = Issuer(ends=way.ends)
     for variable in VARIABLES:
         monkeypatch.delenv(variable, raising=False)
-    for module in ("tokens", "command"):
-        monkeypatch.setattr(f"keval_providers.{module}.time", types.SimpleNamespace(time=issuer.time))
+    for module in ("keval_providers.tokens", "keval_clients.printed_token"):
+        monkeypatch.setattr(f"{module}.time", types.SimpleNamespace(time=issuer.time))
 
     def respond(request: ChatRequest) -> ChatReply:
         header, _, form = way.sent.partition(": ")
