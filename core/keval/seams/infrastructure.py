@@ -102,7 +102,8 @@ class ProxyRoute:
 
     Routes of the same asker are one way with several models. If there is a `meter`, the proxy calls it after each reply
     to a request that asks for one, with its tokens and what ended it before its time. `find_key` returns the attempt
-    of a program's key; it counts keys of no attempt that is under way.
+    of a program's key; it counts keys of no attempt that is under way. `attempt_of` returns that of a header of code
+    in keval's process.
     """
 
     asker: Asker
@@ -110,6 +111,7 @@ class ProxyRoute:
     exchange: Exchange
     meter: Callable[[ModelRequest, Usage, FinishReason | None], object] | None = None
     find_key: Callable[[str], AttemptKey | None] = lambda key: None
+    attempt_of: Callable[[str], AttemptKey | None] = lambda asker: None
 
 
 @runtime_checkable

@@ -211,7 +211,12 @@ class ModelExchange:
             if (error := broken.pop(id(request), None)) is not None:
                 attempt.scope.requests.failed(error)
 
-        return ProxyRoute(asker, endpoint, exchange, meter if metered else None, partial(self._find_key, asker))
+        find_key = partial(self._find_key, asker)
+        return ProxyRoute(asker, endpoint, exchange, meter if metered else None, find_key, self._attempt_of)
+
+    def _attempt_of(self, asker: str) -> AttemptKey | None:
+        attempt = self._attempts.get(asker)
+        return None if attempt is None else attempt.key
 
     def _give_up(self, who: Asker, error: OutageError, gate: Gate) -> None:
         """End the attempts of an agent or judge whose endpoint is down; a program would ask again and again."""

@@ -1,4 +1,7 @@
-"""Messages of Chat Completions in the form that the protocol documents, of vendors that write them in another one."""
+"""Messages of OpenAI's protocols, in the documented form and with what the model thought.
+
+Vendors write them in other forms, too, and frameworks send them back without what was thought.
+"""
 
 from __future__ import annotations
 

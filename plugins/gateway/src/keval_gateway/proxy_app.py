@@ -150,8 +150,7 @@ class ProxyApp:
         )
         framework = None
         if key is None:
-            asker = headers.get(ASKER_HEADER)
-            framework = (route.find_key(asker) if asker else None) or AttemptKey("")
+            framework = route.attempt_of(headers.get(ASKER_HEADER, "")) or AttemptKey("")
         answering = asyncio.create_task(self._answer(route, asked, send, framework, streams=found.streams))
         if key is not None:
             # The attempt waits for it when it ends, so that what the reply cost counts for the attempt.
