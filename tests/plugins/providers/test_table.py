@@ -155,7 +155,7 @@ def test_a_cloud_whose_library_is_missing_names_the_line_that_installs_it(
         (
             "vertex_ai/gemini-2.5-flash",
             {
-                "gemini": "https://aiplatform.eu.rep.googleapis.com/v1/P",
+                "gemini": "https://aiplatform.eu.rep.googleapis.com/v1beta1/P",
                 "openai-chat": "https://aiplatform.eu.rep.googleapis.com/v1/P/endpoints/openapi",
             },
         ),

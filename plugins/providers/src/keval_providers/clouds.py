@@ -26,12 +26,12 @@ _HOSTS = {
 }
 """Those of Vertex AI's locations whose host is not called after them as a region's is."""
 _ON_VERTEX: Mapping[str, Mapping[Wire, str]] = {
-    "claude": {"anthropic": ""},
-    "gemini": {"gemini": "", "openai-chat": "/endpoints/openapi"},
-    "gpt-": {"openai-responses": "/publishers/openai/v1"},
-    "": {"openai-chat": "/endpoints/openapi"},
+    "claude": {"anthropic": "/v1{}"},
+    "gemini": {"gemini": "/v1beta1{}", "openai-chat": "/v1{}/endpoints/openapi"},
+    "gpt-": {"openai-responses": "/v1{}/publishers/openai/v1"},
+    "": {"openai-chat": "/v1{}/endpoints/openapi"},
 }
-"""What the models of Vertex AI speak, by the beginnings of their names, and what follows the location's URL for it."""
+"""What the models of Vertex AI speak, by the beginnings of their names, and the path below which, with a location."""
 _FIRST_ON_VERTEX = "vertex-2023-10-16"
 """The first version of Anthropic's API there; later ones have one name everywhere."""
 
@@ -62,8 +62,8 @@ class VertexProvider(HostedProvider):
 
     def urls_of(self, name: str, login: Login) -> dict[Wire, str]:
         """Return the base URL of each protocol that a model speaks."""
-        where = f"/v1/projects/{login.place}/locations/{_first(_LOCATION) or 'global'}"
-        return {wire: f"{self.urls[wire]}{where}{path}" for wire, path in self.wires_of(name).items()}
+        where = f"/projects/{login.place}/locations/{_first(_LOCATION) or 'global'}"
+        return {wire: f"{self.urls[wire]}{path.format(where)}" for wire, path in self.wires_of(name).items()}
 
     async def login(self, used: str) -> Login:
         """Return the way of signing in, with the project. Raises PreflightError."""
