@@ -111,7 +111,7 @@ CASES = {
                 enterprise=True,
                 project="my-project",
                 location="eu",
-                credentials=Credentials(token),
+                credentials=Credentials(token),  # type: ignore[no-untyped-call]  # of google-auth
                 http_options=HttpOptions(base_url=base),
             ).aio
         ),
