@@ -5,6 +5,7 @@ The endpoint tells the token in a reply and in an error; some end during the run
 
 from __future__ import annotations
 
+import asyncio
 import json
 import ssl
 import sys
@@ -21,7 +22,11 @@ from urllib.parse import parse_qs
 import attrs
 import pytest
 
+from keval.records.trial import Sample, TrialKey
+from keval.seams.live_events import LiveEvent
+from keval.store.run import Run, open_run
 from keval_gateway import ChatReply, ChatRequest, ModelFault
+from keval_remote.crew.worker import open_worker
 from tests.canaries import leaks
 from tests.clouds import SECRETS, Cloud
 from tests.conftest import Project
@@ -293,3 +298,30 @@ def test_a_token_that_cannot_be_renewed_ends_the_run_with_what_the_command_said(
     assert 3 == code
     assert "refuses to answer: HTTP 401: no token to sign in with: the command " in said
     assert "it ended with code 1: log in anew; run it in a terminal to see what it says" in said
+
+
+def test_a_worker_elsewhere_tells_no_token_that_it_alone_knows(project: Project) -> None:
+    issue = "import os; n = len(os.listdir('.')); open(f'used-{n}', 'w').close(); print(f'c4n4ry/{n}+~=')"
+    command = [sys.executable, "-c", issue]
+    config = {
+        "dataset": {"path": "questions.jsonl"},
+        "agents": {"openai": {"model": "openai/m"}},
+        "metrics": ["double/length"],
+        "providers": {"openai": {"command": command}},
+    }
+    project.write(eval_yaml=json.dumps(config), questions_jsonl='{"id": "1", "question": "?"}\n')
+    events: list[LiveEvent] = []
+
+    async def work(run: Run) -> None:
+        async with open_worker(run.manifest, sample_ids=["1"]) as worker:
+            worker.listener = events.append
+            await worker.run(TrialKey("openai/baseline/1/1", "openai", "baseline", "1", 1), Sample("1", "?"))
+
+    with gateway(lambda request: ChatReply(f"It is {request.headers['authorization']}")) as environ:
+        assert 0 == printed("run", "eval.yaml", env=environ)[0]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("OPENAI_BASE_URL", environ["OPENAI_BASE_URL"])
+            asyncio.run(work(open_run()))
+
+    told = json.dumps([dict(event.data) for event in events])
+    assert (True, False) == ("It is Bearer [secret]" in told, "c4n4ry" in told)

@@ -90,9 +90,9 @@ async def open_worker(
 
 @attrs.define(eq=False)
 class CrewWorker:
-    """Runs trials, any number concurrently, and scores them. Secrets are replaced in all that it returns.
+    """Runs trials, any number concurrently, and scores them. Secrets are replaced in all that it returns and tells.
 
-    `listener` hears the live events of trials while it is set; they still have their secrets. `wanted` are the scores
+    `listener` hears the live events of trials while it is set. `wanted` are the scores
     to make of each trial that is being scored, by its id, and `against` the trials that judges compare these with.
     """
 
@@ -169,9 +169,9 @@ class CrewWorker:
         """Nothing: `run` returns the trial."""
 
     def event(self, event: LiveEvent) -> None:
-        """Tell the listener of a live event."""
+        """Tell the listener of a live event; tokens that were had here are known to nobody else."""
         if self.listener is not None:
-            self.listener(event)
+            self.listener(attrs.evolve(event, data=self._redact.data(dict(event.data))))
 
     def blob(self, blob: Blob) -> None:
         """Keep content until the next trial is packed."""
