@@ -72,8 +72,6 @@ def reply_fault(response: ChatResponse[Any], reply: object) -> TrialError | None
     if not response.messages and response.finish_reason is None:
         return bad_reply("it has no choices")
     contents = [content for message in response.messages for content in message.contents]
-    if any(content.type == "text" and not isinstance(content.text, str) for content in contents):
-        return bad_reply("its content is no text")
     if not is_blank(response.text) or any(content.type == "function_call" for content in contents):
         return None
     cut = _FINISH_REASONS.get(response.finish_reason)

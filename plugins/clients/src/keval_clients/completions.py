@@ -14,10 +14,10 @@ from keval.records.models import Wire
 from keval_clients.replies import read_failure, read_json, write_json
 
 _UNUSUAL = re.compile(
-    rb'"content"\s*:\s*\[|"(tool_calls|function_call)"\s*:\s*[\[{]\s*["{]|"refusal"\s*:\s*"|"finish_reason"\s*:\s*"error"'
+    rb'"content"\s*:\s*\[|"(tool_calls|function_call)"\s*:\s*[\[{]\s*["{]|"type"\s*:\s*"function_call"'
+    rb'|"refusal"\s*:\s*"|"finish_reason"\s*:\s*"error"'
 )
 """What a reply has that may have to be written anew. Most replies have none of it, and are not read for that."""
-_CALLS = re.compile(rb'"(tool_calls|function_call)"')
 _THOUGHT = re.compile(rb'"(reasoning_content|reasoning_details|extra_content|thinking)"\s*:\s*[^n\s]|"reasoning"')
 CONVERSATION: Mapping[Wire, str] = {"openai-chat": "messages", "openai-responses": "input"}
 """The field of a request that has what was said before."""
@@ -64,44 +64,36 @@ def mend_calls(message: dict[str, Any], number: int) -> None:
             call["function"]["arguments"] = "" if given is None else json.dumps(given, ensure_ascii=False)
 
 
-def documented(body: bytes, number: int) -> bytes:
+def for_framework(wire: Wire, asked: bytes, body: bytes, thoughts: dict[int, list[Any]]) -> bytes:
     """Return a reply as a framework reads it that knows the documented form alone; a reply of that form as it is.
 
     Calls are mended, and content or a refusal become one text. What has the form of no reply is returned as it is, too.
+    What the model said that calls tools after some thought is kept in `thoughts`, by its place in the conversation.
 
-    Raises TrialError: an upstream provider of OpenRouter's failed while it wrote.
+    Raises ModelError: an upstream provider of OpenRouter's failed while it wrote.
     """
     if not _UNUSUAL.search(body):
         return body
     try:
         reply = read_json(body)
-        choice = reply["choices"][0]
-        message = choice["message"]
-        if choice.get("finish_reason") == "error":
-            raise read_failure(choice.get("error"))
-        mend_calls(message, number)
-        if choice.get("finish_reason") == "function_call":
-            choice["finish_reason"] = "tool_calls"
-        refusal = message.pop("refusal", None)
-        message["content"] = text_in(message.get("content")) or refusal
+        if wire == "openai-responses":
+            said = reply["output"]
+        else:
+            choice = reply["choices"][0]
+            if choice.get("finish_reason") == "error":
+                raise read_failure(choice.get("error"))
+            message = choice["message"]
+            mend_calls(message, asked.count(b'"role"'))
+            said = [{**message}]
+            if choice.get("finish_reason") == "function_call":
+                choice["finish_reason"] = "tool_calls"
+            refusal = message.pop("refusal", None)
+            message["content"] = text_in(message.get("content")) or refusal
+        if _called(said) and _THOUGHT.search(body):
+            thoughts[len(read_json(asked)[CONVERSATION[wire]])] = said
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         return body
-    return json.dumps(reply, ensure_ascii=False).encode("utf-8", "replace")
-
-
-def remember(thoughts: dict[int, list[Any]], wire: Wire, asked: bytes, reply: bytes, number: int) -> None:
-    """Keep what a reply says that calls tools after some thought, by its place in the conversation."""
-    if _CALLS.search(reply) and _THOUGHT.search(reply):
-        try:
-            told = read_json(reply)
-            if wire == "openai-chat":
-                said = [told["choices"][0]["message"]]
-                mend_calls(said[0], number)
-            else:
-                said = told["output"]
-            thoughts[len(read_json(asked)[CONVERSATION[wire]])] = said
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-            return  # no reply of the protocol, which nobody can go on from
+    return body if wire == "openai-responses" else json.dumps(reply, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def put_back(thoughts: Mapping[int, list[Any]], wire: Wire, asked: bytes) -> bytes:

@@ -32,7 +32,7 @@ from keval.records.models import (
 )
 from keval.seams.finish_reason import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, FinishReason
 from keval.seams.infrastructure import AttemptKey, ProxyRoute
-from keval_clients.completions import CONVERSATION, WANTS_THOUGHT, documented, put_back, remember
+from keval_clients.completions import CONVERSATION, WANTS_THOUGHT, for_framework, put_back
 from keval_clients.http import HttpClient
 from keval_clients.replies import UNREACHED, what_failed
 from keval_clients.sender import Sender
@@ -229,8 +229,7 @@ class ProxyApp:
 
         Where the endpoint wants back what the model thought, which frameworks leave out, that is put back.
         """
-        number, model = asked.body.count(b'"role"'), route.endpoint.model
-        sent = asked
+        model, sent = route.endpoint.model, asked
         if key.thoughts and model in self.wants_thoughts:
             sent = attrs.evolve(asked, body=put_back(key.thoughts, asked.wire, asked.body))
         response = await route.exchange(sent, send)
@@ -248,9 +247,9 @@ class ProxyApp:
             usage = usage_in(asked.wire, _objects(body)[0]) if b'cost"' in body else None
             key.costs.append(None if usage is None else usage.cost)
             if asked.wire in CONVERSATION:
-                remember(key.thoughts, asked.wire, asked.body, body, number)
-            if asked.wire == "openai-chat":
-                return ModelResponse.of(200, response.headers, documented(body, number))
+                return ModelResponse.of(
+                    200, response.headers, for_framework(asked.wire, asked.body, body, key.thoughts)
+                )
         return response
 
 
