@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 import subprocess
 import sys
 import tracemalloc
@@ -634,3 +635,29 @@ def test_an_endpoint_that_gives_no_answer_is_no_status_for_a_framework_either(pa
     assert (502, None, "connection", True) == (response.status_code, error.status, error.kind, error.retryable)
     assert str(error).startswith("the model's endpoint gave no answer: ClientConnector")
     assert not str(error).endswith("_error)")
+
+
+def test_a_framework_reads_the_text_of_a_stream_whose_content_are_parts() -> None:
+    parts = [
+        [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}],
+        [{"type": "text", "text": "Pa"}],
+        "ris",
+    ]
+    events = [f"data: {json.dumps({'choices': [{'delta': {'content': part}}]})}\n\n" for part in parts]
+
+    async def answer(request: Request) -> Response:
+        async def pieces() -> AsyncIterator[str]:
+            for event in [*events, "data: [DONE]\n\n"]:
+                yield event[:40]
+                yield event[40:]
+
+        return StreamingResponse(pieces(), media_type="text/event-stream")
+
+    async def scenario() -> str:
+        async with upstream(answer) as (endpoint, client):
+            return (await client.post(chat(endpoint), content=BODY)).text
+
+    *told, last, end = run(scenario()).split("\n\n")
+
+    assert ["", "Pa", "ris"] == [json.loads(event[6:])["choices"][0]["delta"]["content"] for event in told]
+    assert ("data: [DONE]", "") == (last, end)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from keval.records.models import Wire
 from keval_clients.replies import read_failure, read_json, write_json
 
+_PARTS = re.compile(rb'"content"\s*:\s*\[')
 _UNUSUAL = re.compile(
     rb'"content"\s*:\s*\[|"(tool_calls|function_call)"\s*:\s*[\[{]\s*["{]|"type"\s*:\s*"function_call"'
     rb'|"refusal"\s*:\s*"|"finish_reason"\s*:\s*"error"'
@@ -94,6 +95,27 @@ def for_framework(wire: Wire, asked: bytes, body: bytes, thoughts: dict[int, lis
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         return body
     return body if wire == "openai-responses" else json.dumps(reply, ensure_ascii=False).encode("utf-8", "replace")
+
+
+async def events_for_framework(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the events of a streamed reply, with texts in place of content that comes as lists of parts."""
+    rest = b""
+    async for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        if lines:
+            yield b"".join((_with_text(line) if _PARTS.search(line) else line) + b"\n" for line in lines)
+    if rest:
+        yield rest
+
+
+def _with_text(line: bytes) -> bytes:
+    try:
+        event = read_json(line.removeprefix(b"data:"))
+        delta = event["choices"][0]["delta"]
+        delta["content"] = text_in(delta["content"])
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return line
+    return b"data: " + write_json(event)
 
 
 def put_back(thoughts: Mapping[int, list[Any]], wire: Wire, asked: bytes) -> bytes:

@@ -32,7 +32,7 @@ from keval.records.models import (
 )
 from keval.seams.finish_reason import CONTEXT_WINDOW, MAX_OUTPUT_TOKENS, REFUSAL, FinishReason
 from keval.seams.infrastructure import AttemptKey, ProxyRoute
-from keval_clients.completions import CONVERSATION, WANTS_THOUGHT, for_framework, put_back
+from keval_clients.completions import CONVERSATION, WANTS_THOUGHT, events_for_framework, for_framework, put_back
 from keval_clients.http import HttpClient
 from keval_clients.replies import UNREACHED, what_failed
 from keval_clients.sender import Sender
@@ -242,7 +242,10 @@ class ProxyApp:
         if refused:
             said = read_refusal(400, await response.read()).text
             return _refusal(asked.wire, ModelFault(400, f"{said}; {_WAY_OUT}"))
-        if response.status == 200 and response.size:
+        is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+        if asked.wire == "openai-chat" and is_stream:
+            response.chunks = events_for_framework(response.chunks)
+        elif response.status == 200 and response.size:
             body = await response.read()
             usage = usage_in(asked.wire, _objects(body)[0]) if b'cost"' in body else None
             key.costs.append(None if usage is None else usage.cost)
