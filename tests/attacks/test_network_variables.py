@@ -50,17 +50,20 @@ def run(project: Project, config: dict[str, Any], environ: dict[str, str]) -> tu
     return outcome.code, outcome.stderr
 
 
-@pytest.mark.parametrize("name", RUNS)
+BLANKS = [(f"{KEY}\n", "ends with a newline"), (f" {KEY}", "begins with a space")]
+"""Around the key of a provider they are left out; in an option they are an error."""
+OTHERS = [
+    (f"'{KEY}'", "has quotes around the key"),
+    (KEY.replace("s3", "\u201cs3"), "has U+201C as its character 4"),
+    (f"{KEY}\x1b[0m", "has U+001B as its character 13"),
+    (" ", "is empty"),
+]
+OPTIONS = ("http", "a2a", "judge elsewhere", "mcp", "mcp token")
+
+
 @pytest.mark.parametrize(
-    ("key", "told"),
-    [
-        (f"{KEY}\n", "ends with a newline"),
-        (f" {KEY}", "begins with a space"),
-        (f"'{KEY}'", "has quotes around the key"),
-        (KEY.replace("s3", "\u201cs3"), "has U+201C as its character 4"),
-        (f"{KEY}\x1b[0m", "has U+001B as its character 13"),
-        (" ", "is empty"),
-    ],
+    ("name", "key", "told"),
+    [(name, *each) for name in RUNS for each in OTHERS] + [(name, *each) for name in OPTIONS for each in BLANKS],
 )
 def test_a_key_that_no_header_takes_is_named(project: Project, name: str, key: str, told: str) -> None:
     environ = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"), key)

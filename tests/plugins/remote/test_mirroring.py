@@ -188,9 +188,10 @@ def test_what_a_killed_process_had_not_mirrored_is_mirrored_by_the_next_command(
 
     reported = a.keval("report", "latest", "--json")
 
-    assert 5 == reported.data["trials"][0]["trials"]
+    kept = reported.data["trials"][0]["trials"]
+    assert kept in {4, 5}  # the last was perhaps not written yet when the process was killed
     assert here(a.run()) == {name: text for name, text in stored(bucket).items() if name[0] != "."}
-    assert 5 == len(trials(stored(bucket)))
+    assert kept == len(trials(stored(bucket)))
     resumed = machine("b").keval("resume", "latest")
     assert (0, 9) == (resumed.code, len(trials(stored(bucket))))
 
