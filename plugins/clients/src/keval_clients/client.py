@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from contextlib import aclosing, contextmanager
-from typing import Any
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from typing import Any, cast
 
 import attrs
 import httpx2
@@ -22,6 +22,7 @@ from keval_clients.replies import (
     what_failed,
     write_json,
 )
+from keval_clients.transport import Body
 
 _EVENTS = "text/event-stream"
 _DEFAULTS: Mapping[str, Any] = {"params": {}, "max_retries": 0, "timeout": None}
@@ -59,9 +60,7 @@ class Client:
             ModelError: the endpoint refused, failed or could not be reached.
             TrialError: kind `bad_reply`, it did not answer with a JSON object; `reply_too_large`.
         """
-        response = await self._ask(path, body, headers, requested)
-        with _naming(response):
-            return _read(await _arrived(response), response)
+        return await _whole(await self._ask(path, body, headers, requested))
 
     async def stream(
         self,
@@ -81,12 +80,15 @@ class Client:
             ModelError: the response broke off.
         """
         response = await self._ask(path, body, headers, requested)
+        headers = _body(response).headers
+        if not headers.get("content-type", "").startswith(_EVENTS):
+            return await _whole(response)
         try:
-            with _naming(response):
-                if response.headers.get("content-type", "").startswith(_EVENTS):
-                    async with aclosing(self._events(response)) as events:
-                        return _noted(await assemble(events), response)
-                return _read(await _arrived(response), response)
+            async with aclosing(self._events(response)) as events:
+                return _noted(await assemble(events), headers)
+        except TrialError as error:
+            _name_request(error, headers)
+            raise
         finally:
             await response.aclose()
 
@@ -143,46 +145,46 @@ class Client:
         return response
 
 
-async def _arrived(response: httpx2.Response) -> bytes:
+def _body(response: httpx2.Response) -> Body:
+    return cast(Body, response.stream)
+
+
+async def _whole(response: httpx2.Response) -> dict[str, Any]:
+    """Read a reply that is not streamed."""
+    body = _body(response)
     try:
-        return await response.aread()
-    except TrialError:
+        return _noted(_read(await body.read()), body.headers)
+    except TrialError as error:
+        _name_request(error, body.headers)
         raise
     except Exception as error:  # of an iterator that middleware put in the body's place
         raise _broken_off(error) from error
-    finally:
-        await response.aclose()
 
 
 def _broken_off(error: Exception) -> ModelError:
     return ModelError(f"the model's endpoint gave no answer: the response broke off: {what_failed(error)}")
 
 
-@contextmanager
-def _naming(response: httpx2.Response) -> Iterator[None]:
+def _name_request(error: TrialError, headers: Mapping[str, str]) -> None:
     """Name the request in what is said of a reply that was begun and is wrong."""
-    try:
-        yield
-    except TrialError as error:
-        if error.stage == "model":
-            error.args = (f"{error}{request_of(_noted({}, response))}",)
-        raise
+    if error.stage == "model":
+        error.args = (f"{error}{request_of(_noted({}, headers))}",)
 
 
-def _noted(reply: dict[str, Any], response: httpx2.Response) -> dict[str, Any]:
-    if request := request_id(response.headers):
+def _noted(reply: dict[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
+    if request := request_id(headers):
         reply[REQUEST] = request
     return reply
 
 
-def _read(content: bytes, response: httpx2.Response) -> dict[str, Any]:
+def _read(content: bytes) -> dict[str, Any]:
     try:
         reply = read_json(content)
     except ValueError as error:
         raise no_reply(content.decode("utf-8", "replace")) from error
     if not isinstance(reply, dict):
         raise no_reply(content.decode("utf-8", "replace"))
-    return _noted(reply, response)
+    return reply
 
 
 def _checked(event: object) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
+from typing import TypeAlias
 
 import attrs
 import orjson
@@ -14,6 +14,9 @@ from keval.errors import ModelError
 from keval.records.models import Endpoint, ModelRequest, ModelResponse, request_headers, response_headers
 from keval_clients.http import HttpClient
 from keval_clients.network import key_header
+
+Close: TypeAlias = Callable[[], Awaitable[None]]
+"""Closes what was opened for a response."""
 
 
 def model_client(urls: Iterable[str]) -> HttpClient:
@@ -55,11 +58,11 @@ class Sender:
         return cls(endpoint, base_url(url), address.raw_query_string, http or model_client([url]), path)
 
     async def send(
-        self, request: ModelRequest, opened: AsyncExitStack | None = None, *, streams: bool = False
+        self, request: ModelRequest, opened: Callable[[Close], object] | None = None, *, streams: bool = False
     ) -> ModelResponse:
         """Send a request and read the whole reply; a stream of events, or all if it `streams`, passes as it arrives.
 
-        What passes so is closed with `opened`. Where the endpoint refuses a field without which the request asks for
+        `opened` is given what closes that. Where the endpoint refuses a field without which the request asks for
         the same, it is sent once more without, and so are all later ones to this endpoint. One that cannot be signed in
         is answered with status 401.
 
@@ -77,7 +80,9 @@ class Sender:
 
         return await send_without(known, request, response, partial(self._sent, opened=opened, streams=streams))
 
-    async def _sent(self, request: ModelRequest, opened: AsyncExitStack | None, *, streams: bool) -> ModelResponse:
+    async def _sent(
+        self, request: ModelRequest, opened: Callable[[Close], object] | None, *, streams: bool
+    ) -> ModelResponse:
         endpoint, platform = self._endpoint, self._endpoint.platform
         if platform is not None:
             request = platform.adapt(request)
@@ -103,7 +108,7 @@ class Sender:
         if streams or headers.get("content-type", "").lower().startswith("text/event-stream"):
             chunks = reply.pieces()
             if opened is not None:
-                opened.push_async_callback(chunks.aclose)
+                opened(chunks.aclose)
             return ModelResponse(reply.status, headers, chunks)
         return ModelResponse.of(reply.status, headers, await reply.read())
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
 import httpx2
 
-from keval.records.models import Endpoint, ModelRequest, Wire, request_headers
-from keval_clients.sender import Sender
+from keval.records.models import Endpoint, ModelRequest, ModelResponse, Wire, request_headers
+from keval_clients.sender import Close, Sender
 
 _AS_AIOHTTP = "utf-8", "surrogateescape"
 """How aiohttp reads the headers of a reply."""
@@ -79,19 +78,16 @@ class ModelTransport(httpx2.AsyncClient):
             headers.pop(name, None)
         endpoint = self._endpoint
         asked = ModelRequest(endpoint.model, self._wire(path), request.method, path, headers, body)
-        # Middleware may put another body in the place of the one that was sent, and then nobody else closes that.
-        opened = AsyncExitStack()
-        send = partial(self._sender.send, opened=opened)
+        opened: list[Close] = []
+        send = partial(self._sender.send, opened=opened.append)
         try:
             response = await (send(asked) if endpoint.exchange is None else endpoint.exchange(asked, send))
         except BaseException:
-            await opened.aclose()
+            await _close(opened)
             raise
         told = [(name.encode(*_AS_AIOHTTP), text.encode(*_AS_AIOHTTP)) for name, text in response.headers.items()]
-        if response.size is None:
-            chunks = _Chunks(response.chunks, opened)
-            return httpx2.Response(response.status, headers=told, stream=chunks, request=request, extensions=_CLOSED)
-        return httpx2.Response(response.status, headers=told, content=await response.read(), request=request)
+        stream = Body(response, opened)
+        return httpx2.Response(response.status, headers=told, stream=stream, request=request, extensions=_CLOSED)
 
     async def aclose(self) -> None:
         """Close every connection, once or more often."""
@@ -99,14 +95,31 @@ class ModelTransport(httpx2.AsyncClient):
         await self._sender.aclose()
 
 
-class _Chunks(httpx2.AsyncByteStream):
-    """A body that is still to come."""
+class Body(httpx2.AsyncByteStream):
+    """The body of a response, whole or still to come, and the headers as they came.
 
-    def __init__(self, chunks: AsyncIterator[bytes], opened: AsyncExitStack) -> None:
-        self._chunks, self._opened = chunks, opened
+    What was opened for it is closed with it: middleware may have put another body in the place of the one that was
+    sent, and then nobody else closes that.
+    """
+
+    def __init__(self, response: ModelResponse, opened: Sequence[Close]) -> None:
+        self.headers = response.headers
+        self._response, self._opened = response, opened
 
     def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._chunks
+        return self._response.chunks
+
+    async def read(self) -> bytes:
+        """Return the whole body, without the checks of httpx2, and close it."""
+        try:
+            return await self._response.read()
+        finally:
+            await self.aclose()
 
     async def aclose(self) -> None:
-        await self._opened.aclose()
+        await _close(self._opened)
+
+
+async def _close(opened: Sequence[Close]) -> None:
+    for close in opened:
+        await close()

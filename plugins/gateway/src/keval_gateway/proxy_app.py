@@ -173,7 +173,7 @@ class ProxyApp:
         async with AsyncExitStack() as opened:
             try:
                 sender = self._sender(route.endpoint, asked.wire)
-                sending = partial(sender.send, opened=opened, streams=True)
+                sending = partial(sender.send, opened=opened.push_async_callback, streams=True)
                 if framework is not None:
                     response = await self._for_framework(route, asked, sending, framework)
                 else:  # a program reads what the vendor writes, as it does without keval
