@@ -240,7 +240,7 @@ def test_a_play_says_what_stays_refused_and_asks_again_when_that_is_mended(
         ("openai", 429, openai("Rate limit reached", "rate_limit_exceeded"), "HTTP 429: Rate limit reached"),
         ("gadk", 429, gemini("GenerateRequestsPerMinutePerProjectPerModel"), "HTTP 429: You exceeded your current"),
         ("ms", 503, openai("overloaded"), "HTTP 503: overloaded"),
-        ("openai", 502, "<html>Bad Gateway</html>", "HTTP 502: <html>Bad Gateway</html>"),
+        ("openai", 502, "<html>Bad Gateway</html>", "HTTP 502: Bad Gateway"),
         ("openai", 200, "<html>Sign in to the hotel</html>", "HTTP 200: the response"),
     ],
 )

@@ -183,6 +183,16 @@ def test_a_function_may_import_its_neighbours_when_it_is_called_and_they_hide_no
     assert ("later", [*before, str(tmp_path)]) == (target.function("x"), sys.path)
 
 
+def test_another_thread_that_imports_meanwhile_misses_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def answer(question): ...\n", encoding="utf-8")
+    walked = sys.path  # what an import of another thread goes through
+    before = [*walked]
+
+    load_target(tmp_path / "mine.py:answer")
+
+    assert before == walked
+
+
 def test_a_target_may_begin_an_event_loop_of_its_own_and_define_records(tmp_path: Path, runner: Any) -> None:
     (tmp_path / "mine.py").write_text(
         "import asyncio\nfrom dataclasses import dataclass\n@dataclass\nclass Note:\n    text: str\n"

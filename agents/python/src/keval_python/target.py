@@ -144,14 +144,16 @@ def _importable(folder: Path) -> Iterator[None]:
             del sys.modules[name]
     path = str(folder.resolve())
     was_there = path in sys.path
-    sys.path.insert(0, path)
+    # A new list each time: another thread may import meanwhile, and would miss an entry of a list that is changed.
+    sys.path = [path, *sys.path]
     known = {*sys.modules}
     try:
         yield
     finally:
-        sys.path.remove(path)
-        if not was_there:  # for what a function imports when it is called; last, so that it hides nothing of keval's
-            sys.path.append(path)
+        others = [*sys.path]
+        others.remove(path)
+        # For what a function imports when it is called; last, so that it hides nothing of keval's.
+        sys.path = others if was_there else [*others, path]
         for name in sys.modules.keys() - known:
             if _is_directly_in(folder.resolve(), name):
                 setattr(sys.modules[name], _MARK, True)

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from keval.cli.messages import set_aside, tell
+from keval.cli.messages import foreign, set_aside, tell
 from keval.files import open_added
 from keval.records.formats import counted
 from keval.records.trial import TrialKey
@@ -64,7 +64,7 @@ class WarningsLog:
         lines = list[str]()
         for (package, text), count in found.items():
             self._written[package] += count
-            shown = self._redact.text(text)[:_LONGEST].replace("\n", "\n    ")
+            shown = foreign(self._redact.text(text)[:_LONGEST]).replace("\n", "\n    ")
             lines.append(f"{count} × {package}: {shown}")
         if self._file is None:  # the run could not begin: what they say may be why
             self._written.clear()
