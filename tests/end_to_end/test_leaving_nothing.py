@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -103,8 +104,9 @@ def _children(parent: int) -> list[int]:
     """All descendants, from /proc."""
     found = []
     for task in Path(f"/proc/{parent}/task").iterdir():
-        for child in (task / "children").read_text(encoding="ascii").split():
-            found += [int(child), *_children(int(child))]
+        with suppress(FileNotFoundError, ProcessLookupError):  # of a thread that has ended meanwhile
+            for child in (task / "children").read_text(encoding="ascii").split():
+                found += [int(child), *_children(int(child))]
     return found
 
 
