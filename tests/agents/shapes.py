@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeAlias
 
 import attrs
 
 from keval.records.models import Wire
+from tests.attacks.vendor import Answered, answering
 
 Body: TypeAlias = dict[str, Any]
 ANSWER = "Paris is the answer."
@@ -148,34 +147,10 @@ class Vendor:
 def serving(vendor: Vendor) -> Iterator[Mapping[str, str]]:
     """Serve a vendor in a thread, and yield the environment that leads to it."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def answer(path: str, body: bytes) -> Answered:
+        said = vendor.answer(path, json.loads(body))
+        content = said.body if isinstance(said.body, bytes) else json.dumps(said.body).encode()
+        return said.status, {"content-type": said.type, **said.headers}, content
 
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            said = vendor.answer(self.path.partition("?")[0], body)
-            content = said.body if isinstance(said.body, bytes) else json.dumps(said.body).encode()
-            self.send_response(said.status)
-            for name, value in {"content-type": said.type, **said.headers}.items():
-                self.send_header(name, value)
-            self.send_header("content-length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        base = f"http://127.0.0.1:{server.server_address[1]}"
-        try:
-            yield {
-                "OPENAI_BASE_URL": f"{base}/v1",
-                "ANTHROPIC_BASE_URL": base,
-                "GOOGLE_GEMINI_BASE_URL": base,
-                **dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"), "key-of-nobody"),
-            }
-        finally:
-            server.shutdown()
-            thread.join()
+    with answering(answer) as environ:
+        yield environ

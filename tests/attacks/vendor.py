@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TypeAlias
 
 import attrs
 
@@ -106,20 +107,36 @@ def _chunks(told: str) -> str:
     return f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n"
 
 
+Answered: TypeAlias = tuple[int, Mapping[str, str], bytes]
+"""The status of an answer, its headers, and its body."""
+
+
 @contextmanager
 def serving(vendor: Vendor) -> Iterator[Mapping[str, str]]:
     """Serve a vendor in a thread, and yield the environment that leads to it."""
+
+    def answer(path: str, body: bytes) -> Answered:
+        told, streams = vendor.reply(path, body), b'"stream":true' in body
+        kind = "text/event-stream" if streams else "application/json"
+        return 200, {"content-type": kind}, (_chunks(told) if streams else told).encode()
+
+    with answering(answer) as environ:
+        yield environ
+
+
+@contextmanager
+def answering(answer: Callable[[str, bytes], Answered]) -> Iterator[Mapping[str, str]]:
+    """Answer each request by its path and body, and yield the environment that leads to that for three vendors."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
-            told, streams = vendor.reply(self.path.partition("?")[0], body), b'"stream":true' in body
-            content = (_chunks(told) if streams else told).encode()
-            self.send_response(200)
-            self.send_header("content-type", "text/event-stream" if streams else "application/json")
-            self.send_header("content-length", str(len(content)))
+            status, headers, content = answer(self.path.partition("?")[0], body)
+            self.send_response(status)
+            for name, value in {**headers, "content-length": str(len(content))}.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(content)
 
@@ -133,11 +150,9 @@ def serving(vendor: Vendor) -> Iterator[Mapping[str, str]]:
         try:
             yield {
                 "OPENAI_BASE_URL": f"{base}/v1",
-                "OPENAI_API_KEY": "key-of-nobody",
                 "ANTHROPIC_BASE_URL": base,
-                "ANTHROPIC_API_KEY": "key-of-nobody",
                 "GOOGLE_GEMINI_BASE_URL": base,
-                "GOOGLE_API_KEY": "key-of-nobody",
+                **dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"), "key-of-nobody"),
             }
         finally:
             server.shutdown()
