@@ -90,6 +90,7 @@ def judged_sample(folder: Path, samples: int) -> None:
 def mcp_trial(folder: Path, samples: int) -> None:
     """Two model calls, and one call of a server over stdio between them."""
     server = {"type": "stdio", "command": sys.executable, "args": [str(_HERE / "look_up_server.py")]}
+    server |= {"isolation": "condition"}
     conditions = {"only": {"contexts": ["keys"]}}
     _write(folder, samples, {"contexts": {"keys": server}, "conditions": conditions, "metrics": ["bench/one"]})
 

@@ -93,9 +93,9 @@ def _told(project: Project) -> list[tuple[str, str, str]]:
     ("context", "entry", "told"),
     [
         (
-            counter("--read-only"),
-            (True, "every tool is read-only", True),
-            "shared by trials (every tool is read-only)\n",
+            counter("--read-only", isolation="condition"),
+            (True, "isolation: condition", True),
+            "shared by trials (isolation: condition)\n",
         ),
         (
             counter(isolation="condition"),
@@ -201,7 +201,7 @@ def test_a_dry_run_says_which_servers_trials_will_share(project: Project) -> Non
         "apart": (True, True),
     } == {label: (told["shared"], told["verified"]) for label, told in outcome.data["sharing"].items()}
     told = [line.split(None, 1)[1] for line in lines if line.startswith("  sharing")]
-    hints = "hints: shared if every tool is read-only by its hint, which shows when it starts"
+    hints = "hints: shared if every tool is read-only by its hint and gives equal results, which shows when it starts"
     assert f"{hints}; otherwise 6 starts, one for each trial" == told[0]
     assert "word: shared by trials (isolation: condition); whether it isolates trials is not verified" == told[1]
     session = "remote: one for each trial (isolation: trial); whether it isolates trials is not verified"

@@ -13,13 +13,14 @@ import attrs
 from keval import Transcript
 from keval.errors import PreflightError, ServerLostError
 from keval.records.cassettes import ServerCassette
-from keval.records.servers import CallLog, McpServer, ServerStarts, ToolListing
+from keval.records.servers import CallLog, McpServer, ServerStarts, Sharing, ToolListing
 from keval.seams.contexts import Context, ServerSpec, ServerUse
 from keval.seams.infrastructure import ConnectedServer
 from keval_mcp.changes import Changes
+from keval_mcp.hints import sharing_by_hints
 from keval_mcp.passage.link import LiveLink, ReplayedLink, ServerUsers, error_in, recorded_error
 from keval_mcp.passage.passage import Link, Offered, Passage
-from keval_mcp.providers import sharing_of, tell
+from keval_mcp.providers import planned_sharing, sharing_of, tell
 from keval_mcp.reconciliation import as_observed, check
 from keval_mcp.server.audience import Audience
 from keval_mcp.server.connection import ServerConnection, Starter, StartMeter, connection_to, in_folder
@@ -66,23 +67,38 @@ class McpProxy:
                     listing = _as_recorded(use.name, use.cassette, listing)
                 if use.traffic_log is not None:
                     use.traffic_log.end(use.traffic_log.begin("listed"), listing.as_kept())
-                offered = _offer(attrs.evolve(use, server=server), listing)
+                changes, told = _offer(attrs.evolve(use, server=server), listing)
+                is_unused = True
+                if told.sharing is not None and told.sharing.shared and planned_sharing(server) is None:
+                    sharing, is_unused = await self._try_hints(use, server, changes, connection)
+                    told = attrs.evolve(told, sharing=sharing)
                 if not server.tap:
                     # Agents connect themselves; this connection was only to see what the server lists.
                     await first.aclose()
-                    yield _Direct(server, offered[1], connection.start_meter)
+                    yield _Direct(server, told, connection.start_meter)
                     return
                 reached = await stack.enter_async_context(tap(server.name))
-                live = _Live(reached, *offered, server, connection, self._starter)
+                live = _Live(reached, changes, told, server, connection, self._starter)
                 # A process that is started ahead cannot be told of its trial, as none has asked for it yet.
                 if not live.shared and use.start_ahead and not _is_told(server):
                     live.pool = Pool(partial(self._starter.started, server, connection), use.start_ahead)
                     stack.push_async_callback(live.pool.close)
-                    # The first trial gets the process that has just listed the tools.
-                    live.pool.add(connection, first.pop_all())
-                elif not live.shared:
+                    # The first trial gets the process that has just listed the tools, and did nothing else.
+                    if is_unused:
+                        live.pool.add(connection, first.pop_all())
+                if not live.shared:
                     await first.aclose()
                 yield live
+
+    async def _try_hints(
+        self, use: ServerUse, server: ServerSpec, changes: Changes, connection: ServerConnection
+    ) -> tuple[Sharing, bool]:
+        """Return whether trials share a server that only reads by its hints, and whether it was asked nothing."""
+        if use.start_ahead == 1 and server.transport == "stdio":
+            return Sharing(False, "one trial is planned, for which no readOnlyHint is tried"), True
+        own = {*changes.names.values()}
+        tools = [tool for tool in changes.original.tools if tool["name"] in own]
+        return await sharing_by_hints(server, tools, connection, self._starter)
 
     def observed(self, transcript: Transcript, context: Context) -> Transcript:
         """Return the transcript with each call's result, and all else that passed, as taps saw it."""

@@ -312,7 +312,7 @@ def instruction_tokens(listing: ToolListing) -> int:
 def sharing_text(sharing: Sharing | None) -> str:
     """Return whether trials share a server, and why; `None` is what shows when it starts."""
     if sharing is None:
-        return "shared if every tool is read-only by its hint, which shows when it starts"
+        return "shared if every tool is read-only by its hint and gives equal results, which shows when it starts"
     told = f"{'shared by trials' if sharing.shared else 'one for each trial'} ({sharing.why})"
     return told if sharing.verified else f"{told}; whether it isolates trials is not verified"
 

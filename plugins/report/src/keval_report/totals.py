@@ -237,8 +237,9 @@ def remark_sentences(summary: Summary) -> Iterator[str]:
 
 
 LESS = (
-    "Trials can share one if it keeps nothing between calls (isolation: condition, or readOnlyHint on its tools); a"
-    " Python server starts faster with start_method: fork, and one over HTTP needs only a session for each trial"
+    "Trials can share one if it keeps nothing between calls (isolation: condition, or readOnlyHint on its tools and"
+    " examples in their input schemas); a Python server starts faster with start_method: fork, and one over HTTP needs"
+    " only a session for each trial"
 )
 """What takes less than to start a server for each trial."""
 _NOTABLE_SECONDS = 10.0

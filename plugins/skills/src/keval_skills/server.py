@@ -18,7 +18,6 @@ def build_server(folder: Path) -> MCPServer:
     names = sorted(each.name for each in folder.iterdir())
     server = MCPServer("keval-skills", log_level="WARNING")
 
-    # With the hint, all trials of a condition share the server.
     @server.tool(annotations=ToolAnnotations(read_only_hint=True))
     def read_skill(
         name: Annotated[str, Field(description="Name of the skill", json_schema_extra={"enum": names})],

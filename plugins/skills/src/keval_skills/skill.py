@@ -84,6 +84,7 @@ class Skill:
             command=sys.executable,
             args=("-P", "-m", "keval_skills.server"),  # nothing is imported from the working folder
             bring_up=self._bring_up,
+            keeps_trials_apart=True,  # it keeps nothing between calls
         )
         yield _SkillSource(label, self, server)
 
