@@ -56,8 +56,11 @@ class McpProxy:
         async with AsyncExitStack() as stack:
             # A server that is played is neither started nor reached: the recording has what it listed.
             if use.cassette is not None and not use.asks_live:
-                offered = _offer(use, Listing.told(use.cassette.listed()))
-                yield PlayedServer(await stack.enter_async_context(tap(use.name)), *offered, use.cassette)
+                listing, sharing = _recorded(use.cassette)
+                changes, told = _offer(use, listing)
+                if sharing is not None and _is_shared_by_hints(server, told):
+                    told = attrs.evolve(told, sharing=sharing)
+                yield PlayedServer(await stack.enter_async_context(tap(use.name)), changes, told, use.cassette)
                 return
             if server.bring_up is not None:
                 server = await stack.enter_async_context(server.bring_up(server))
@@ -65,13 +68,14 @@ class McpProxy:
                 connection, listing = await _first_connected(server, first)
                 if use.cassette is not None:
                     listing = _as_recorded(use.name, use.cassette, listing)
-                if use.traffic_log is not None:
-                    use.traffic_log.end(use.traffic_log.begin("listed"), listing.as_kept())
                 changes, told = _offer(attrs.evolve(use, server=server), listing)
                 is_unused = True
-                if told.sharing is not None and told.sharing.shared and planned_sharing(server) is None:
+                if _is_shared_by_hints(server, told):
                     sharing, is_unused = await self._try_hints(use, server, changes, connection)
                     told = attrs.evolve(told, sharing=sharing)
+                if use.traffic_log is not None:
+                    kept = {**listing.as_kept(), "sharing": told.sharing and attrs.asdict(told.sharing)}
+                    use.traffic_log.end(use.traffic_log.begin("listed"), kept)
                 if not server.tap:
                     # Agents connect themselves; this connection was only to see what the server lists.
                     await first.aclose()
@@ -109,9 +113,21 @@ class McpProxy:
         check(transcript, context)
 
 
+def _is_shared_by_hints(server: ServerSpec, listing: ToolListing) -> bool:
+    """Return whether nothing but the hints of its tools says that trials share a server."""
+    return listing.sharing is not None and listing.sharing.shared and planned_sharing(server) is None
+
+
+def _recorded(cassette: ServerCassette) -> tuple[Listing, Sharing | None]:
+    """Return what a server listed when it was recorded, and whether trials shared it, if the recording says."""
+    kept = {**cassette.listed()}
+    sharing = kept.pop("sharing", None)
+    return Listing.told(kept), Sharing(**sharing) if sharing else None
+
+
 def _as_recorded(name: str, cassette: ServerCassette, listing: Listing) -> Listing:
     """Return what a server listed when it was recorded. Raises PreflightError: it has other tools now."""
-    recorded = Listing.told(cassette.listed())
+    recorded, _ = _recorded(cassette)
     if recorded.digest != listing.digest:
         raise PreflightError(
             f"server '{name}' lists other tools than when it was recorded, so it cannot be asked what the recording"
