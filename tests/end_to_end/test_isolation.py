@@ -48,7 +48,9 @@ def environ() -> Iterator[dict[str, str]]:
         yield environ
 
 
-def run(root: Path, environ: Mapping[str, str], context: Mapping[str, Any], asked: str, **changes: Any) -> Project:
+def run(
+    root: Path, environ: Mapping[str, str], context: Mapping[str, Any], asked: str, *flags: str, **changes: Any
+) -> Project:
     root.mkdir(exist_ok=True)
     project = Project(root)
     arms = {"contexts": {"server": context}, "conditions": {"it": {"contexts": ["server"]}}}
@@ -56,7 +58,7 @@ def run(root: Path, environ: Mapping[str, str], context: Mapping[str, Any], aske
         eval_yaml=json.dumps({**CONFIG, **arms, **changes}),
         questions_jsonl=json.dumps({"id": "one", "question": asked, "tool": asked}),
     )
-    outcome = project.run("eval.yaml", env=environ)
+    outcome = project.run("eval.yaml", *flags, env=environ)
     assert outcome.code == 0, outcome.stderr
     return project
 
@@ -79,6 +81,33 @@ def test_every_trial_finds_a_server_that_nobody_has_used(tmp_path: Path, environ
     assert (False, "not read-only: count, begun", True) == server_entry(first)
     shown = first.keval("report", str(first.run_directory()), "--explain").stdout
     assert "server server: one for each trial (not read-only: count, begun)" in " ".join(shown.split())
+
+
+def test_no_trial_finds_what_another_left_in_a_server_that_only_claims_to_read(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    project = run(tmp_path, environ, counter("--read-only"), "count")
+
+    assert ["1"] * 6 == results(project)
+    why = "equal calls of count gave different results, despite its readOnlyHint"
+    assert (False, why, True) == server_entry(project)
+    assert [] == cautions(project)
+
+
+def test_a_replay_says_of_sharing_what_its_recording_does(tmp_path: Path, environ: dict[str, str]) -> None:
+    project = run(tmp_path, environ, counter("--read-only"), "count", "--record")
+    recorded = project.run_directory()
+
+    played = project.run("eval.yaml", "--replay", str(recorded))
+
+    (replay,) = [path.parent for path in project.root.glob("results/*/*/manifest.json") if path.parent != recorded]
+    again = project.keval("diff", str(recorded), str(replay))
+    assert (0, 0) == (played.code, again.code), again.stdout
+
+
+def cautions(project: Project) -> list[str]:
+    shown = project.keval("report", str(project.run_directory()), "--markdown").stdout
+    return [line for line in shown.splitlines() if "equal calls" in line and "caution" in line]
 
 
 def _told(project: Project) -> list[tuple[str, str, str]]:
@@ -112,6 +141,8 @@ def test_trials_share_a_server_that_is_said_to_be_harmless(
     assert ["1", "2", "3", "4", "5", "6"] == sorted(results(project))
     assert entry == server_entry(project)
     assert f"  server     server: {told}" in project.keval("show", str(project.run_directory())).stdout
+    told = "trials share the server server, and equal calls gave other results than in an earlier trial (count 5 of 5)"
+    assert [f"- **caution**: {told}: it remembers, or its data changed"] == cautions(project)
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,10 @@ class McpServer:
     source: ServerChannel | None = attrs.field(default=None, eq=False, repr=False)
 
 
+KEEPS_TRIALS_APART = "it keeps trials apart by itself"
+"""Why trials share a server that keeps what it remembers of them apart."""
+
+
 @attrs.frozen
 class Sharing:
     """Whether the trials of a condition share a server, and why.

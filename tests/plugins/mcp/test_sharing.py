@@ -43,7 +43,11 @@ def test_by_default_the_hints_of_all_tools_decide(tools: list[Any], shared: bool
         ({"keeps_trials_apart": True}, Sharing(True, "it keeps trials apart by itself")),
         (
             {"keeps_trials_apart": True, "isolation": "condition"},
-            Sharing(True, "isolation: condition", verified=True),
+            Sharing(True, "it keeps trials apart by itself"),
+        ),
+        (
+            {"keeps_trials_apart": True, "isolation": "condition", "folder": WorkingFolder()},
+            Sharing(True, "it keeps trials apart by itself"),
         ),
     ],
 )

@@ -21,6 +21,7 @@ from keval_analysis.findings.summary import (
     JudgeSpread,
     ScorerScale,
     Summary,
+    UnlikeCalls,
     UsageTotal,
 )
 from keval_report.cautions import cautions
@@ -132,6 +133,14 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"servers": {"docs": {"shelf": Sharing(True, "the config says so", verified=False)}}},
         {"servers": {"docs": {"shelf": Sharing(True, "every tool is read-only")}}},
         "trials share the server shelf, and whether it keeps them apart is not verified",
+    ),
+    "trials may have changed each other": (
+        {"unlike_calls": tuple(UnlikeCalls("shelf", name, 2, 5) for name in "abcd")},
+        {"unlike_calls": ()},
+        (
+            "trials share the server shelf, and equal calls gave other results than in an earlier trial"
+            " (a 2 of 5, b 2 of 5, c 2 of 5, 1 more): it remembers, or its data changed"
+        ),
     ),
     "a replay has changes": (
         {"replay": attrs.evolve(REPLAY, changes=("the judge",))},

@@ -15,7 +15,7 @@ import attrs
 from attrs.validators import ge, gt, optional
 
 from keval.errors import PreflightError
-from keval.records.servers import Sharing, Transport
+from keval.records.servers import KEEPS_TRIALS_APART, Sharing, Transport
 from keval.records.trial import Sample
 from keval.seams.contexts import (
     WORKSPACE,
@@ -292,12 +292,12 @@ def planned_sharing(server: ServerSpec) -> Sharing | None:
         return Sharing(False, "isolation: trial", verified=_is_seen(server))
     if server.uses_workspace:
         return Sharing(False, "it works in the workspace of each trial")
-    if server.isolation == "condition":
-        return Sharing(True, "isolation: condition", verified=server.keeps_trials_apart)
-    if server.folder is not None:
+    if server.isolation == "condition" and not server.keeps_trials_apart:
+        return Sharing(True, "isolation: condition", verified=False)
+    if server.folder is not None and server.isolation != "condition":
         return Sharing(False, "each trial has a folder of its own")
     if server.keeps_trials_apart:
-        return Sharing(True, "it keeps trials apart by itself")
+        return Sharing(True, KEEPS_TRIALS_APART)
     return None
 
 

@@ -28,6 +28,9 @@ LEAST_KAPPA = 0.4
 MOST_SPREAD = 0.5
 """Half a level: from there on, a judge that grades an answer again often gives another level."""
 
+_NAMED = 3
+"""Tools of a server that a caution names."""
+
 
 def cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool = False) -> list[str]:
     """Return the cautions, a line each, the most serious first; none if the figures can be taken as they are."""
@@ -60,6 +63,7 @@ def _cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool) -> 
     yield from _judges(summary)
     yield from _anchors(summary)
     yield from _impossible_usage(summary)
+    yield from _unlike_calls(summary)
     yield from _unverified(summary)
     # The first one says where the answers are from, as the headline does.
     yield from [*replay_sentences(summary.replay)][1:]
@@ -178,3 +182,12 @@ def _unverified(summary: Summary) -> Iterator[str]:
     )
     if names:
         yield f"trials share the server {joined([*names])}, and whether it keeps them apart is not verified"
+
+
+def _unlike_calls(summary: Summary) -> Iterator[str]:
+    """Yield which shared servers answered equal calls of different trials with different results."""
+    for server, tools in grouped(summary.unlike_calls, lambda each: each.server).items():
+        counts = [f"{each.tool} {each.unlike:,} of {each.compared:,}" for each in tools[:_NAMED]]
+        more = [f"{len(tools) - _NAMED} more"] if len(tools) > _NAMED else []
+        told = f"trials share the server {server}, and equal calls gave other results than in an earlier trial"
+        yield f"{told} ({', '.join([*counts, *more])}): it remembers, or its data changed"

@@ -120,6 +120,19 @@ class ScoreByReading(OfScorer):
 
 
 @attrs.frozen
+class UnlikeCalls:
+    """How many calls of a tool gave another result than an equal call in another trial that shared its server.
+
+    They are `unlike` of the `compared`, which are the calls that another trial of the condition had made before.
+    """
+
+    server: str
+    tool: str
+    unlike: int
+    compared: int
+
+
+@attrs.frozen
 class Activation(OfArm):
     """In how many trials of one arm the model saw a text that a context gave, such as a skill.
 
@@ -387,12 +400,12 @@ class Summary(Entry):
     are what metrics say of an agent whatever it answers, which is no effect. `averages` are over all metrics, and
     `family_power` is what naming a primary metric would bring. Trials or scores of an `unfinished` run are yet to be
     made. `unlike_histories` and `unlike_facts` count the questions that arms answered with unlike histories, or facts,
-    of their own. `server_starts` are the processes of servers that were started. `win_rates` are those of judges that
-    compare. `anchors` is what judges gave to the anchors, which is found with the gates, as earlier runs are held
-    against it. `same_vendor` are the judges whose model is of the vendor of an agent's. `looking` says how the run was
-    looked at before its end, and why it ended early, if it did: its intervals and p-values then hold for that way of
-    looking. `parts` are those of hook plugins, by name. `changed` are the files of the run that changed after it had
-    ended.
+    of their own. `server_starts` are the processes of servers that were started, and `unlike_calls` the tools of shared
+    servers whose equal calls gave different results. `win_rates` are those of judges that compare. `anchors` is what
+    judges gave to the anchors, which is found with the gates, as earlier runs are held against it. `same_vendor` are
+    the judges whose model is of the vendor of an agent's. `looking` says how the run was looked at before its end, and
+    why it ended early, if it did: its intervals and p-values then hold for that way of looking. `parts` are those of
+    hook plugins, by name. `changed` are the files of the run that changed after it had ended.
     """
 
     run: str
@@ -431,6 +444,7 @@ class Summary(Entry):
     unlike_histories: int = 0
     unlike_facts: int = 0
     server_starts: tuple[ServerStartsEntry, ...] = ()
+    unlike_calls: tuple[UnlikeCalls, ...] = attrs.field(default=(), metadata={"sparse": True})
     changed: tuple[str, ...] = attrs.field(default=(), metadata={"sparse": True})
     win_rates: tuple[WinRate, ...] = ()
     anchors: tuple[AnchorFindings, ...] = ()

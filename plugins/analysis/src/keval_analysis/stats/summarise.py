@@ -16,6 +16,7 @@ from keval_analysis.stats.cost_effectiveness import with_cost_effectiveness
 from keval_analysis.stats.findings import Findings
 from keval_analysis.stats.judge_agreement import JudgeAgreement
 from keval_analysis.stats.observations import Observations, unlike_pasts
+from keval_analysis.stats.shared_calls import SharedCallTally
 from keval_analysis.stats.tally import JudgingTally, Tally, ToolTally
 from keval_analysis.stats.win_rates import Preferences, compared_with
 from keval_analysis.variation import mixed
@@ -100,6 +101,7 @@ class Summariser:
 
             self._reviews = ReviewTally(manifest, labels)
         self._activation: ActivationTally | None = None
+        self._shared_calls = SharedCallTally.of(manifest)
 
     def add_trial(self, trial: Trial) -> None:
         """Add a trial."""
@@ -114,6 +116,8 @@ class Summariser:
             self._activation.add_trial(trial)
         if self._reviews is not None:
             self._reviews.add_trial(trial)
+        if self._shared_calls is not None:
+            self._shared_calls.add_trial(trial)
 
     def add_score(self, line: ScoreLine) -> None:
         """Add a score, unless it does not count."""
@@ -187,6 +191,7 @@ class Summariser:
             tools=tuple(use for arm, tally in self._tools.items() for use in tally.total(*arm)),
             activations=self._activation.activations() if self._activation is not None else (),
             servers=dict(_servers(manifest)),
+            unlike_calls=self._shared_calls.unlike() if self._shared_calls is not None else (),
             unlike_histories=len(unlike_histories),
             unlike_facts=len(unlike_facts),
             win_rates=tuple(self._preferences.win_rates(arms, effects)),
