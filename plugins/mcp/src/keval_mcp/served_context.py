@@ -48,7 +48,8 @@ class ServedContext:
         (context,) = make_contexts(evaluation, [label])
         scope = ResourceScope()
         try:
-            opened = await open_context(context, evaluation, scope, redactor)
+            # As for one trial: no tool is called to learn whether sessions could share the server.
+            opened = await open_context(context, evaluation, scope, redactor, ahead=1)
             yield cls(label, opened, evaluation.execution)
         finally:
             await scope.close()
