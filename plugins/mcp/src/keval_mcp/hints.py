@@ -19,10 +19,8 @@ from keval_mcp.server.upstream import CallTimeoutError, Upstream
 
 SECONDS = 5.0
 """How long all calls of one process, or in one session, may take."""
-_DEEPEST = 20
-"""The levels of a value, as a schema can refer to itself."""
-_LONGEST = 100
-"""The items of a list."""
+_MOST = 300
+"""Parts of a schema that are looked at, as it can refer to itself, and the items of a list."""
 _UNTRIED = "readOnlyHint could not be tried"
 
 
@@ -110,13 +108,15 @@ def _arguments(tool: Mapping[str, Any]) -> Any:
         except _NoExampleError as none:
             missing = missing or str(none)
             continue
+        except Exception:  # noqa: BLE001 - a schema that is none, in any way that one can be wrong
+            break
         if isinstance(arguments, dict) and fit(schema, arguments):
             return arguments
     which = f"`{missing}` of {tool['name']}" if missing else tool["name"]
     raise _DoubtError(f"{_UNTRIED}: the input schema has no example for {which}; isolation: condition shares it")
 
 
-@attrs.frozen
+@attrs.define
 class _Examples:
     """Values that a schema names: examples, a default, a constant, or one of few that there are.
 
@@ -125,10 +125,12 @@ class _Examples:
 
     root: Mapping[str, Any]
     all_properties: bool
+    _left: int = attrs.field(default=_MOST, init=False)
 
-    def value(self, schema: Any, depth: int = 0) -> Any:
+    def value(self, schema: Any) -> Any:
         """Return a value. Raises _NoExampleError: the schema names none."""
-        if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        self._left -= 1
+        if not isinstance(schema, Mapping) or self._left < 0:
             raise _NoExampleError
         for key in ("examples", "enum"):
             if isinstance(schema.get(key), list) and schema[key]:
@@ -138,13 +140,13 @@ class _Examples:
                 return schema[key]
         rest = {key: part for key, part in schema.items() if key not in ("$ref", "allOf", "anyOf", "oneOf")}
         if "$ref" in schema:
-            return self.value(_merged(rest, [_referred(self.root, schema["$ref"])]), depth + 1)
+            return self.value(_merged(rest, [_referred(self.root, schema["$ref"])]))
         if isinstance(schema.get("allOf"), list):
             others = {key: schema[key] for key in ("anyOf", "oneOf") if key in schema}
-            return self.value(_merged({**rest, **others}, schema["allOf"]), depth + 1)
+            return self.value(_merged({**rest, **others}, schema["allOf"]))
         for part in [*_listed(schema, "anyOf"), *_listed(schema, "oneOf")]:
             with suppress(_NoExampleError):
-                return self.value(_merged(rest, [part]), depth + 1)
+                return self.value(_merged(rest, [part]))
         kinds = schema.get("type", "object" if "properties" in schema else None)
         kinds = kinds if isinstance(kinds, list) else [kinds]
         if "null" in kinds:
@@ -152,18 +154,18 @@ class _Examples:
         if "boolean" in kinds:
             return False
         if "object" in kinds:
-            return self._object(schema, depth)
+            return self._object(schema)
         if "array" in kinds:
             # An empty list may ask for nothing, and so show nothing.
-            return [self.value(schema.get("items"), depth + 1)] * min(_LONGEST, max(1, schema.get("minItems", 1)))
+            return [self.value(schema.get("items"))] * min(_MOST, max(1, schema.get("minItems", 1)))
         raise _NoExampleError
 
-    def _object(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    def _object(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         properties, required = schema.get("properties") or {}, _listed(schema, "required")
         made: dict[str, Any] = {}
         for name in dict.fromkeys([*required, *(properties if self.all_properties else ())]):
             try:
-                made[name] = self.value(properties.get(name), depth + 1)
+                made[name] = self.value(properties.get(name))
             except _NoExampleError as none:
                 if name in required:
                     raise _NoExampleError(name) from none
