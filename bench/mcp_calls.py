@@ -42,7 +42,9 @@ async def keval_agent(agent: Any, server: str) -> AsyncIterator[Ask]:
 
     sample = Sample("s", QUESTION)
     async with AsyncExitStack() as stack:
-        source = await stack.enter_async_context(Stdio(command=sys.executable, args=(server,)).start("keys"))
+        source = await stack.enter_async_context(
+            Stdio(command=sys.executable, args=(server,), isolation="condition").start("keys")
+        )
         (spec,) = source.servers
         assert isinstance(spec, ServerSpec)
         connected = await stack.enter_async_context(McpProxy().connect(ServerUse(spec)))
