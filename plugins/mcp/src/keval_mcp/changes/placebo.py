@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,8 +23,10 @@ from keval_mcp.changes.words import Words
 
 _ROUNDS = 4
 """How often what the output schema refuses is mended; each round mends what the one before made visible."""
-_WIDEST = 1000
-"""How far from its lower bound a bounded number may be."""
+_JSON_START = re.compile(r"(?:^|:)[^\S\n]*[\[{]", re.MULTILINE)
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s\[\]{},:"]+')
+_KEY = object()
+_DECODER = json.JSONDecoder()
 
 
 def empty(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,14 +49,17 @@ class Placebo:
     """Scrambles the results of one trial, with its `words`."""
 
     words: Words
-    _chosen: dict[tuple[str, str], Any] = attrs.field(factory=dict, init=False)
+    _listed: set[str] = attrs.field(factory=set, init=False)  # what the output schema lists, as JSON
+    _copies: dict[str, Any] = attrs.field(factory=dict, init=False)  # what became of structured content, by its JSON
 
     def scrambled(self, result: Mapping[str, Any], output_schema: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return a result that is unreadable, and valid by the output schema if it was valid."""
         made = _without_content(result)
+        self._listed, self._copies = {json.dumps(value) for value in _choices(output_schema)}, {}
         structured = result.get("structuredContent")
         if structured is not None and (fitting := self._fitting(structured, output_schema)) is not None:
             made["structuredContent"] = fitting
+            self._copies = dict(_copied(structured, fitting))
         blocks = result.get("content")
         made["content"] = [self._block(block) for block in blocks] if isinstance(blocks, list) else []
         return made
@@ -64,7 +70,7 @@ class Placebo:
         kind = block.get("type")
         bare = {key: value for key, value in block.items() if key != "_meta"}
         if kind == "text":
-            return bare | {"text": self._text(str(block.get("text", "")))}
+            return bare | {"text": self._copy(str(block.get("text", "")))}
         if kind == "image":
             return bare | blank_image(str(block.get("data", "")))
         if kind == "audio":
@@ -91,32 +97,45 @@ class Placebo:
             made["blob"] = base64.b64encode(bytes(len(resource["blob"]) * 3 // 4)).decode()
         return made
 
-    def _text(self, text: str) -> str:
-        """Scramble a text; of one that is JSON, the keys and the layout stay."""
-        if text.lstrip()[:1] in ("{", "["):
+    def _copy(self, text: str) -> str:
+        """Scramble the text of a block; one that repeats structured content repeats what became of that."""
+        with suppress(ValueError, RecursionError):
+            data = json.loads(text)
+            if (same := json.dumps(data)) in self._copies:
+                return _written_like(text, self._copies[same])
+        made = self._copies.get(json.dumps(text))
+        return made if isinstance(made, str) else self._text(text)
+
+    def _text(self, text: str, key: str = "") -> str:
+        """Scramble a text; of JSON that ends a line of it, the keys and the layout stay."""
+        pieces, end = [], 0
+        for found in _JSON_START.finditer(text):
+            if found.end() - 1 < end:
+                continue
             with suppress(ValueError, RecursionError):  # no JSON, or nested too deeply
-                data = json.loads(text)
-                return _written_like(text, data, self._value(data, ""))
-        return self.words.scramble(text)
+                data, after = _DECODER.raw_decode(text, found.end() - 1)
+                if text[after:].partition("\n")[0].strip():
+                    continue
+                written = text[found.end() - 1 : after]
+                made = _written_like(written, self._value(data, ""))
+                pieces += [self.words.scramble(text[end : found.end() - 1], key), made]
+                end = after
+        return "".join((*pieces, self.words.scramble(text[end:], key)))
 
     def _value(self, value: Any, key: str) -> Any:
         if isinstance(value, dict):
             return {name: self._value(item, name) for name, item in value.items()}
         if isinstance(value, list):
             return [self._value(item, key) for item in value]
-        if (chosen := self._chosen.get((key, json.dumps(value)))) is not None:
-            return chosen
-        if isinstance(value, bool):
-            return value is not self.words.flips(key)
-        if isinstance(value, int | float):
-            return self.words.number(value, key)
-        return self.words.scramble(value, key) if isinstance(value, str) else value
+        if value is None or isinstance(value, bool) or json.dumps(value) in self._listed:
+            return value
+        return self._text(value, key) if isinstance(value, str) else self.words.number(value, key)
 
     def _fitting(self, structured: Any, schema: Mapping[str, Any] | None) -> Any:
         """Scramble structured content; what the schema does not allow becomes a value that it does.
 
-        That is another choice where it lists some, a number within its bounds, and else the value as it was. `None` if
-        only a whole mapping or list as it was would do.
+        That is a whole number of as many digits within its bounds, and else the value as it was. `None` if only a whole
+        mapping or list as it was would do.
         """
         made = self._value(structured, "")
         # What was not valid before need not become valid.
@@ -128,32 +147,48 @@ class Placebo:
                 return made
             for path, error in errors:
                 original = _at(structured, path)
-                value = self._allowed(original, path, error)
+                value = self._allowed(original, error)
                 if value is original and isinstance(value, dict | list) and error.validator != "const":
                     continue
                 made = _put(made, path, deepcopy(value))
-                if path and not isinstance(value, dict | list):
-                    self._chosen[_key(path), json.dumps(original)] = value  # its text says the same
         return None
 
-    def _allowed(self, original: Any, path: Sequence[str | int], error: Any) -> Any:
-        seen = self._chosen.get((_key(path), json.dumps(original, default=str))) if path else None
-        parts = (error, *(error.context or ()))
-        consts = [part.validator_value for part in parts if part.validator == "const"]
-        if len(consts) > 1 and seen is None:
-            return self.words.pick(original, consts)
-        for part in parts:
-            if part.validator == "enum" and seen is None:
-                return self.words.pick(original, part.validator_value)
+    def _allowed(self, original: Any, error: Any) -> Any:
+        if not isinstance(original, int) or isinstance(original, bool) or original < 0:
+            return original
+        digits = len(str(original))
+        lowest, highest = 10 ** (digits - 1) if digits > 1 else 0, 10**digits - 1
+        for part in (error, *(error.context or ())):
             bounds = part.schema if isinstance(part.schema, dict) else {}
-            low, high = bounds.get("minimum"), bounds.get("maximum")
-            if seen is None and isinstance(original, int) and isinstance(low, int) and isinstance(high, int):
-                return self.words.pick(original, range(low, min(high, low + _WIDEST) + 1))
+            low, high = bounds.get("minimum", lowest), bounds.get("maximum", highest)
+            if part.validator in ("minimum", "maximum") and isinstance(low, int) and isinstance(high, int):
+                return self.words.pick(original, range(max(low, lowest), min(high, highest) + 1))
         return original
 
 
-def _key(path: Sequence[str | int]) -> str:
-    return next((step for step in reversed(path) if isinstance(step, str)), "")
+def _choices(schema: Any) -> Iterator[Any]:
+    """Yield the texts and numbers that a schema lists as `enum` or `const`, in any of its parts."""
+    if isinstance(schema, list):
+        for part in schema:
+            yield from _choices(part)
+    elif isinstance(schema, Mapping):
+        listed = schema.get("enum")
+        for value in (*(listed if isinstance(listed, list) else ()), schema.get("const")):
+            if isinstance(value, str | int | float):
+                yield value
+        for part in schema.values():
+            yield from _choices(part)
+
+
+def _copied(structured: Any, made: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what text blocks repeat of structured content, as JSON, with what became of it."""
+    yield json.dumps(structured), made
+    # FastMCP wraps what is no mapping as `result`, and writes a list as a block for each item.
+    if isinstance(structured, dict) and structured.keys() == {"result"}:
+        result, other = structured["result"], made["result"]
+        if isinstance(result, list):
+            yield from ((json.dumps(item), new) for item, new in zip(result, other, strict=True))
+        yield json.dumps(result), other
 
 
 def _errors(value: Any, schema: Mapping[str, Any], original: Any = None) -> list[tuple[list[str | int], Any]] | None:
@@ -203,16 +238,31 @@ def _put(value: Any, path: Sequence[str | int], item: Any) -> Any:
     return value
 
 
-def _written_like(text: str, data: Any, other: Any) -> str:
-    """Write JSON in the layout of a text that holds `data`."""
-    # Servers write JSON in few layouts; the right one writes the same text of the same data.
-    for indent in (None, 2, 4, 1):
-        for separators in ((", ", ": "), (",", ":")) if indent is None else ((",", ": "),):
-            for ascii_only in (False, True):
-                layout: dict[str, Any] = {"indent": indent, "separators": separators, "ensure_ascii": ascii_only}
-                if json.dumps(data, **layout) == text.strip():
-                    return json.dumps(other, **layout)
-    return json.dumps(other, ensure_ascii=False, indent=2 if "\n" in text.strip() else None)
+def _written_like(text: str, other: Any) -> str:
+    """Write JSON in the layout of a text that holds other values under the same keys."""
+    values = [*_in_order(other)]
+    if len(values) != len(_JSON_TOKEN.findall(text)):  # a key was there twice
+        return json.dumps(other, ensure_ascii=text.isascii())
+    rest = iter(values)
+
+    def written(found: re.Match[str]) -> str:
+        value = next(rest)
+        return found[0] if value is _KEY else json.dumps(value, ensure_ascii=found[0].isascii())
+
+    return _JSON_TOKEN.sub(written, text)
+
+
+def _in_order(value: Any) -> Iterator[Any]:
+    """Yield the values of data as JSON writes them, and `_KEY` for each key."""
+    if isinstance(value, dict):
+        for item in value.values():
+            yield _KEY
+            yield from _in_order(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _in_order(item)
+    else:
+        yield value
 
 
 _UNKNOWN = (256, 256)

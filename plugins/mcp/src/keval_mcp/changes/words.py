@@ -17,6 +17,8 @@ import attrs
 # Digits beside letters are part of a word.
 _TOKEN = re.compile(
     r"(?P<kept>\b[a-z][a-z0-9+.-]*(?=://)|(?<=\d-\d\d)T(?=\d\d:\d\d)|(?<=\d)Z\b)"
+    r"|(?P<hex>(?<![^\W_])(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+    r"|(?=[a-fA-F]*\d)(?=\d*[a-fA-F])[0-9a-fA-F]{7,})(?![^\W_]))"
     r"|(?P<date>(?<!\d)\d{4}-\d{2}-\d{2}(?!\d))"
     r"|(?P<time>(?<!\d)\d{2}:\d{2}(?::\d{2})?(?!\d))"
     r"|(?P<number>(?<![^\W_])\d+(?=Z\b|[\W_]|$))"
@@ -83,10 +85,6 @@ class Words:
             return type(value)(made)
         except ValueError:  # infinity, or no number
             return value
-
-    def flips(self, name: str) -> bool:
-        """Return whether what is true under this key becomes false, and the other way round."""
-        return bool(self._draw("flag", name, 0)[0] & 1)
 
     def pick(self, value: Any, choices: Sequence[Any]) -> Any:
         """Return one of the choices for a value, another one than itself if there is any."""
@@ -218,7 +216,18 @@ def _time(word: str, drawn: bytes) -> str:
     return made[: len(word)]
 
 
-_DRAWN = {"word": _letters, "number": _digits, "date": _date, "time": _time}
+def _hex(word: str, drawn: bytes) -> str:
+    """Return other hexadecimal digits; hyphens, and the version and variant of a UUID, stay."""
+    made = [
+        letter if letter == "-" else str(each % 10) if letter.isdigit() else "abcdef"[each % 6]
+        for letter, each in zip(word, drawn * (len(word) // len(drawn) + 1), strict=False)
+    ]
+    if "-" in word:
+        made[14], made[19] = word[14], word[19]
+    return "".join(made)
+
+
+_DRAWN = {"word": _letters, "hex": _hex, "number": _digits, "date": _date, "time": _time}
 
 
 def _like(token: str, made: str) -> str:
