@@ -23,6 +23,7 @@ PARTS = (
     "look_up_server",
     "measure",
     "own_agents",
+    "real_servers",
     "tally",
 )
 """What prints no figures by itself, takes hours, installs packages, or has a test of its own."""
