@@ -15,9 +15,11 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ToolListChangedNotification
 
 from keval import Sample
+from keval.errors import ServerLostError
 from keval.records.servers import CallLog
 from keval_mcp import Stdio
 from tests.contexts import started
+from tests.stdio_server import ENVIRONMENT
 
 CHANGED = "server 'every' has other tools than before the first trial: with enter; keep its tools as they are"
 
@@ -120,6 +122,35 @@ def test_client_that_listens_follows_the_tools(
     assert [None, blob.sha256] == [call.listing for call in log.calls]
     assert lists[1] == [tool["name"] for tool in json.loads(blob.content)["tools"]]
     assert ("unlock", "unlock_silently") == tools
+
+
+SET = """
+from tests.stdio_server import Tool, serve, text
+cities = {"Kraków", "Żory", "Łódź", "Opole", "Toruń", "Gdynia", "Sopot", "Rybnik", "Tychy", "Zabrze"}
+tool = Tool(lambda arguments, meta: text("fine"), description=f"Takes one of {cities}.")
+serve("cities", lambda: {"look": tool})
+"""
+
+
+def test_server_that_prints_a_set_is_told_of_its_remedy_which_works(
+    attempt: Callable[..., Any], outcomes: Callable[..., Any]
+) -> None:
+    def cities(**variables: str) -> Stdio:
+        environment = {**ENVIRONMENT, **variables}
+        return Stdio(command="python", args=("-c", SET), env=environment, isolation="trial")
+
+    async def lose() -> str:
+        # The first attempt has the process that was connected to first.
+        async with started(cities(), "cities") as source, attempt(source), attempt(source, "second"):
+            raise AssertionError
+
+    with pytest.raises(ServerLostError) as lost:
+        asyncio.run(lose())
+    (((said,), log), (again, _)) = outcomes(cities(PYTHONHASHSEED="0"), [("look", {})], [("look", {})])
+
+    assert "than at the start of the run: with another description of 'look' (" in str(lost.value)
+    assert 'set PYTHONHASHSEED for it (`env: {PYTHONHASHSEED: "0"}`); keep it unchanged' in str(lost.value)
+    assert ("fine", None, ["fine"]) == (said, log.lost, again)
 
 
 @pytest.mark.parametrize(("how", "listed"), [("freeze", False), ("follow", True)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -152,9 +153,10 @@ def test_server_that_answers_nothing_any_more_is_replaced(
 def test_server_that_comes_back_with_other_tools_is_refused(
     server: Callable[..., Stdio], attempt: Callable[..., Any], tmp_path: Path
 ) -> None:
+    tools = ", ".join(f"with another description of '{name}' ('1' → '2')" for name in ("echo", "pid", "told"))
     changed = (
-        "server 'bare' came back with other tools than at the start of the run; keep it unchanged while the run lasts,"
-        " or say by dynamic_tools that it may change"
+        f"server 'bare' came back with other tools than at the start of the run: {tools}, and 5 more texts; keep it"
+        " unchanged while the run lasts, or say by dynamic_tools that it may change"
     )
 
     async def run() -> tuple[str, CallLog]:
@@ -162,7 +164,7 @@ def test_server_that_comes_back_with_other_tools_is_refused(
             async with attempt(source) as tapped:
                 await tapped.call("die")
                 again = await tapped.call("die")
-            with pytest.raises(ServerLostError, match=changed):
+            with pytest.raises(ServerLostError, match=re.escape(changed.replace("'2'", "'3'"))):
                 async with attempt(source):
                     pass
             return again, tapped.log

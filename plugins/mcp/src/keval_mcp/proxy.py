@@ -24,6 +24,7 @@ from keval_mcp.providers import planned_sharing, sharing_of, tell
 from keval_mcp.reconciliation import as_observed, check
 from keval_mcp.server.audience import Audience
 from keval_mcp.server.connection import ServerConnection, Starter, StartMeter, connection_to, in_folder
+from keval_mcp.server.difference import difference
 from keval_mcp.server.pool import Pool
 from keval_mcp.server.session import Listing
 from keval_mcp.server.upstream import CHECK_SECONDS
@@ -130,8 +131,8 @@ def _as_recorded(name: str, cassette: ServerCassette, listing: Listing) -> Listi
     recorded, _ = _recorded(cassette)
     if recorded.digest != listing.digest:
         raise PreflightError(
-            f"server '{name}' lists other tools than when it was recorded, so it cannot be asked what the recording"
-            " does not have; leave out `misses: live`, or record again"
+            f"server '{name}' lists other tools than when it was recorded: {difference(recorded, listing)};"
+            " so it cannot be asked what the recording does not have: leave out `misses: live`, or record again"
         )
     return recorded
 
@@ -148,7 +149,7 @@ async def _first_connected(server: ServerSpec, stack: AsyncExitStack) -> tuple[S
             f"server '{server.name}' lists no tools, so it changes nothing for an agent; check its configuration"
         )
     # From here on, a server that is connected to again with other tools is noticed.
-    connection.digest = listing.digest
+    connection.first = listing
     return connection, listing
 
 

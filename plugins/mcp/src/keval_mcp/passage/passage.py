@@ -36,6 +36,7 @@ from keval_mcp.passage.link import (
     unmarked,
 )
 from keval_mcp.server.audience import PROGRESS, TOOLS_LIST_CHANGED, AgentSession, note, recorded
+from keval_mcp.server.difference import difference
 from keval_mcp.server.session import Listing, tool_error
 from keval_mcp.server.upstream import CallLostError, CallTimeoutError
 from keval_mcp.server.waiting import ProgressTimeout
@@ -393,7 +394,7 @@ class Offered:
         self.listed = listed
         if self.how == "fail" and listed.digest != self._first.digest:
             self._contaminate(
-                f"{_difference(self._first, listed)}; keep its tools as they are, or say by dynamic_tools: follow or"
+                f"{difference(self._first, listed)}; keep its tools as they are, or say by dynamic_tools: follow or"
                 " freeze what is to be offered then"
             )
         if self.how != "follow" or listed.tools == self.calls.changes.original.tools:
@@ -401,9 +402,7 @@ class Offered:
         try:
             self.calls.changes = self.calls.changes.again(listed.tools)
         except InterventionError as error:
-            self._contaminate(
-                f"{_difference(self._first, listed)}, which cannot be changed as the config says: {error}"
-            )
+            self._contaminate(f"{difference(self._first, listed)}, which cannot be changed as the config says: {error}")
             return False
         written = json.dumps({"tools": self.listing.tools, "instructions": self.listing.instructions}, indent=2)
         blob = Blob.of(written.encode(), "application/json")
@@ -415,22 +414,6 @@ class Offered:
     def _contaminate(self, why: str) -> None:
         if self.log.contaminated is None:
             self.log.contaminated = f"server '{self.name}' has other tools than before the first trial: {why}"
-
-
-def _difference(first: Listing, now: Listing) -> str:
-    """Return how two lists of tools differ, in words."""
-    before, after = ({tool["name"]: tool for tool in listing.tools} for listing in (first, now))
-    described = [
-        name
-        for name in before.keys() & after.keys()
-        if any(before[name].get(key) != after[name].get(key) for key in ("description", "inputSchema"))
-    ]
-    told = {
-        "without": [name for name in before if name not in after],
-        "with": [name for name in after if name not in before],
-        "with another description of": sorted(described),
-    }
-    return ", ".join(f"{word} {' and '.join(names)}" for word, names in told.items() if names)
 
 
 BAD_ARGUMENTS = "bad_arguments"

@@ -20,6 +20,7 @@ from keval.processes import supervised
 from keval.records.servers import ServerStarts
 from keval.seams.contexts import ServerSpec
 from keval_mcp.server.audience import Audience
+from keval_mcp.server.difference import difference
 from keval_mcp.server.session import Listing
 from keval_mcp.server.upstream import Upstream
 
@@ -48,13 +49,13 @@ class StartMeter:
 class ServerConnection:
     """Holds one session with `server` and opens another when it was lost.
 
-    With a `digest`, a server that comes back with other tools is refused, as its trials would be of another condition,
-    unless its `dynamic_tools` says otherwise. The attempts that use it are told when it lists its tools anew. All
-    connections with one server have the same `start_meter`.
+    A server that comes back with other tools than it listed `first` is refused, as its trials would be of another
+    condition, unless its `dynamic_tools` says otherwise. The attempts that use it are told when it lists its tools
+    anew. All connections with one server have the same `start_meter`.
     """
 
     server: ServerSpec
-    digest: str | None = None
+    first: Listing | None = None
     start_meter: StartMeter = attrs.field(factory=StartMeter)
     audience: Audience = attrs.field(init=False)
     _upstream: Upstream | None = attrs.field(default=None, init=False)
@@ -121,12 +122,13 @@ class ServerConnection:
         upstream = await Upstream.connect(self.server, self.server.startup_timeout, self.audience)
         if self.server.transport == "stdio":
             self.start_meter.add(time.perf_counter() - began, upstream.cpu_seconds())
-        changed = self.digest is not None and self.digest != upstream.listing.digest
-        if changed and self.server.dynamic_tools == "fail":
+        first = self.first if self.server.dynamic_tools == "fail" else None
+        if first is not None and first.digest != upstream.listing.digest:
             await upstream.close()
             raise ServerLostError(
-                f"server '{self.server.name}' came back with other tools than at the start of the run;"
-                " keep it unchanged while the run lasts, or say by dynamic_tools that it may change",
+                f"server '{self.server.name}' came back with other tools than at the start of the run:"
+                f" {difference(first, upstream.listing)}; keep it unchanged while the run lasts, or say by"
+                " dynamic_tools that it may change",
                 kind=TOOLS_CHANGED,
             )
         self._upstream = upstream
@@ -216,7 +218,7 @@ async def connection_to(server: ServerSpec, first: ServerConnection | None = Non
             started = attrs.evolve(placed, command=command, args=tuple(args))
         connection = ServerConnection(started)
         if first is not None:
-            connection.digest, connection.start_meter = first.digest, first.start_meter
+            connection.first, connection.start_meter = first.first, first.start_meter
         try:
             yield connection
         finally:

@@ -1,0 +1,84 @@
+"""How two lists of tools differ, in words: the tool, the text in it, and the words that changed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from itertools import zip_longest
+from typing import Any
+
+from keval_mcp.server.session import Listing
+
+_TEXTS = 3
+"""How many changed texts, and changes in one text, are shown."""
+_CHARACTERS = 80
+_WORDS = 500
+"""How many words are compared from the first change on; the time that takes grows with their square."""
+_NOTHING = object()
+_HINT = (
+    "the same words come in another order, as from a Python server that prints a set, whose order differs per process:"
+    ' set PYTHONHASHSEED for it (`env: {PYTHONHASHSEED: "0"}`)'
+)
+
+
+def difference(first: Listing, now: Listing) -> str:
+    """Return how two lists of tools differ in what their digest covers."""
+    before, after = ({tool["name"]: tool for tool in listing.tools} for listing in (first, now))
+    names = {
+        "without": [name for name in before if name not in after],
+        "with": [name for name in after if name not in before],
+    }
+    told = [f"{word} {' and '.join(changed)}" for word, changed in names.items() if changed]
+    texts = [
+        (f"{path} of '{name}'", old, new)
+        for name in before
+        if name in after
+        for key in ("description", "inputSchema")
+        for path, old, new in _changes(key, before[name].get(key, _NOTHING), after[name].get(key, _NOTHING))
+    ]
+    told += [f"with another {place} ({_changed_words(old, new)})" for place, old, new in texts[:_TEXTS]]
+    if len(texts) > _TEXTS:
+        told.append(f"and {len(texts) - _TEXTS} more texts")
+    said = ", ".join(told) or "with another definition of a tool that is listed twice"
+    return f"{said}; {_HINT}" if any(_is_permuted(old, new) for _, old, new in texts) else said
+
+
+def _changes(path: str, old: Any, new: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield the values that differ as texts, each with its path; lists are compared as a whole."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in {**old, **new}:
+            yield from _changes(f"{path}.{key}", old.get(key, _NOTHING), new.get(key, _NOTHING))
+    # By their types, too, as Python takes 1 and True to be equal.
+    elif _text(old) != _text(new) or type(old) is not type(new):
+        yield path, _text(old), _text(new)
+
+
+def _text(value: Any) -> str:
+    if value is _NOTHING:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _is_permuted(old: str, new: str) -> bool:
+    before, after = (re.findall(r"\w+|[^\w\s]", text) for text in (old, new))
+    return before != after and sorted(before) == sorted(after)
+
+
+def _changed_words(old: str, new: str) -> str:
+    before, after = old.split(), new.split()
+    if before == after:
+        return "in white space or type alone"
+    same = next(number for number, (a, b) in enumerate(zip_longest(before, after)) if a != b)
+    before, after = before[same : same + _WORDS], after[same : same + _WORDS]
+    opcodes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    spans = [span for kind, *span in opcodes if kind != "equal"]
+    if _is_permuted(old, new):  # what moved is shown in one piece
+        spans = [[spans[0][0], spans[-1][1], spans[0][2], spans[-1][3]]]
+    return ", ".join(f"{_shown(before[a:b])} → {_shown(after[c:d])}" for a, b, c, d in spans[:_TEXTS])
+
+
+def _shown(words: list[str]) -> str:
+    text = " ".join(words)
+    return repr(text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]}…") if text else "nothing"
