@@ -31,6 +31,16 @@ def test_digest_changes_with_a_description_and_a_schema() -> None:
     assert 3 == len({Listing((tool, TWO)).digest for tool in (ONE, described, loosened)})
 
 
+def test_listing_of_an_earlier_recording_is_read() -> None:
+    kept = Listing((ONE,), {"name": "x"}, more={"_meta": {"region": "eu"}}).as_kept()
+    earlier = {name: value for name, value in kept.items() if name != "more"}
+
+    assert (Listing((ONE,), {"name": "x"}), {"region": "eu"}) == (
+        Listing.told(earlier),
+        Listing.told(kept).more["_meta"],
+    )
+
+
 ORDER = (
     "; the same words come in another order, as from a Python server that prints a set, whose order differs per"
     ' process: set PYTHONHASHSEED for it (`env: {PYTHONHASHSEED: "0"}`)'

@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 import pytest
+from httpx2 import AsyncClient
 from mcp import Client, MCPError
 
 from keval import Sample
@@ -24,6 +25,7 @@ from tests.contexts import started
 from tests.plugins.mcp.agent_clients import answering, connected, ordering, said
 from tests.plugins.mcp.cassettes import Kept, MemoryCassette
 from tests.processes import Listening
+from tests.stdio_server import ENVIRONMENT
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 
@@ -124,6 +126,41 @@ def conforming() -> Iterator[Listening]:
     one = Listening.start("tests.plugins.mcp.servers.conforming")
     yield one
     one.stop()
+
+
+MORE = {
+    "_meta": {"vendor/region": "eu", "io.modelcontextprotocol/serverInfo": {"name": "x", "version": "2"}},
+    "news": [1],
+}
+
+
+@pytest.mark.parametrize("method", ["initialize", "server/discover"])
+def test_all_that_a_server_says_as_it_begins_reaches_the_agent(nowhere: Stdio, method: str) -> None:
+    begins = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "x", "version": "2"}}
+    discovered = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private"}
+    said = {**(begins if method == "initialize" else discovered), "capabilities": {"tools": {}}, **MORE}
+    code = f"""
+from tests.stdio_server import answer_each
+def answer(method, params):
+    if method == {method!r}:
+        return {said!r}
+    if method == "tools/list":
+        return {{"tools": [{{"name": "look", "inputSchema": {{}}}}]}}
+    raise LookupError(method)
+answer_each("x", answer, begins=False)
+"""
+    provider = Stdio(command="python", args=("-c", code), env=ENVIRONMENT, isolation="condition")
+
+    async def ask(server: McpServer) -> Any:
+        asking = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"protocolVersion": "2025-06-18"}}
+        async with AsyncClient() as client:
+            headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2026-07-28"}
+            return (await client.post(str(server.url), json=asking, headers=headers)).json()
+
+    live, played, _ = recorded_and_played(provider, ask, absent=nowhere)
+
+    assert said == live.answer["result"]
+    assert live.answer == played.answer
 
 
 def test_everything_that_a_server_says_is_played_without_it(conforming: Listening, tmp_path: Path) -> None:

@@ -139,11 +139,71 @@ def test_tool_that_is_nested_deeply_or_recursive_is_passed_on() -> None:
     assert ["first", "look", "last"] == asyncio.run(start())
 
 
-def test_server_without_tools() -> None:
-    code = "from tests.stdio_server import serve; serve('empty', dict)"
+NO_TOOLS = "server 'weather' lists no tools, "
+NOTHING = f"{NO_TOOLS}so it changes nothing for an agent; check its configuration"
+BESIDE = "which agents get beside tools; add a tool that returns them, or leave the server out"
 
-    expected = "server 'weather' lists no tools, so it changes nothing for an agent; check its configuration"
-    assert expected == _problem(Stdio(command="python", args=("-c", code), env=ENVIRONMENT))
+
+def _listing(capabilities: dict[str, Any], pages: str = "raise LookupError(method)") -> Stdio:
+    """Describe a server that declares this, and answers `tools/list` for a `cursor` by the code of `pages`."""
+    code = f"""
+from tests.stdio_server import answer_each, NoAnswerError
+def answer(method, params):
+    cursor = params.get("cursor", 0)
+    if method == "initialize":
+        info = {{"name": "weather", "version": "1"}}
+        return {{"protocolVersion": "2025-06-18", "capabilities": {capabilities!r}, "serverInfo": info}}
+    {pages}
+answer_each("weather", answer, begins=False)
+"""
+    return Stdio(command="python", args=("-c", code), env=ENVIRONMENT)
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "pages", "problem"),
+    [
+        ({"tools": {}}, 'return {"tools": []}', NOTHING),
+        ({}, "raise LookupError(method)", NOTHING),
+        # A server that is asked for tools although it declares none need not answer.
+        ({"resources": {}}, "raise NoAnswerError", f"{NO_TOOLS}but resources, {BESIDE}"),
+        ({"prompts": {}, "tools": None}, "raise NoAnswerError", f"{NO_TOOLS}but prompts, {BESIDE}"),
+        (
+            {"resources": {}, "prompts": {}, "tools": {}},
+            'return {"tools": []}',
+            f"{NO_TOOLS}but prompts and resources, {BESIDE}",
+        ),
+        ({"tools": {}}, "raise LookupError(method)", "server 'weather' did not come up: no such method: tools/list"),
+    ],
+)
+def test_server_without_tools(capabilities: dict[str, Any], pages: str, problem: str) -> None:
+    assert problem == _problem(_listing(capabilities, pages))
+
+
+def test_server_that_declares_nothing_may_have_tools() -> None:
+    async def start() -> list[tuple[str, ...]]:
+        page = 'return {"tools": [{"name": "look", "inputSchema": {}}]}'
+        async with started(_listing({}, page), "weather") as source:
+            return [listing.tools for listing in source.tool_listings]
+
+    assert [("look",)] == asyncio.run(start())
+
+
+@pytest.mark.parametrize(
+    ("cursor", "problem"),
+    [
+        ('"next"', "has no end: page 2 leads on to an earlier one, by nextCursor 'next'; have the server leave"),
+        ('""', "has no end: page 2 leads on to an earlier one, by nextCursor ''; have the server leave"),
+        (
+            "(cursor + 1) % 7 or 1",
+            "has no end: page 7 leads on to an earlier one, by nextCursor 1; have the server leave",
+        ),
+        ("cursor + 1", "has more than 1000 pages; have the server list more on each"),
+    ],
+)
+def test_list_of_tools_without_end(cursor: str, problem: str) -> None:
+    page = f'return {{"tools": [], "nextCursor": {cursor}}}'
+
+    assert f"server 'weather' did not come up: its list of tools {problem}" in _problem(_listing({"tools": {}}, page))
 
 
 @pytest.mark.parametrize("provider", [Http, Sse])

@@ -117,7 +117,13 @@ def _introduction(version: str, answer: Mapping[str, Any], info: Any) -> Listing
         instructions if isinstance(instructions, str) else None,
         capabilities,
         version,
+        {name: value for name, value in answer.items() if name not in _INTRODUCED + _DISCOVERED},
     )
+
+
+# What the tap says for the server when it answers `initialize` or `server/discover`.
+_INTRODUCED = ("protocolVersion", "serverInfo", "capabilities", "instructions")
+_DISCOVERED = ("supportedVersions", "resultType", "ttlMs", "cacheScope")
 
 
 def _enveloped(
@@ -139,12 +145,15 @@ def _enveloped(
     return {**params, "_meta": meta}, {"headers": headers, "cancel_on_abandon": method != "server/discover"}
 
 
+_MOST_PAGES = 1000
+
+
 @attrs.frozen(slots=False)
 class Listing:
     """The tools of a server, all pages of them, in its own order, and what it said when the session began.
 
     Everything is as the server wrote it, in JSON's types: nothing that a definition holds is lost. `version` is the
-    revision of the protocol that it speaks with keval.
+    revision of the protocol that it speaks with keval, and `more` what else it said, such as the `_meta` of its answer.
     """
 
     tools: tuple[Mapping[str, Any], ...]
@@ -152,25 +161,45 @@ class Listing:
     instructions: str | None = None
     capabilities: Mapping[str, Any] = attrs.field(factory=dict)
     version: str = "2025-11-25"
+    more: Mapping[str, Any] = attrs.field(factory=dict)
 
     @staticmethod
     async def read(session: Session) -> Listing:
         """Ask a connected server.
 
         Raises:
-            MCPError: it has no tools.
-            ValueError: what it lists is no list of tools.
+            MCPError: it refuses, although it declares that it has tools.
+            ValueError: what it lists is no list of tools, or has no end.
         """
+        introduction = session.introduction
+        declared = introduction.capabilities.get("tools") is not None
+        # Servers written by hand may declare nothing, and have tools.
+        if introduction.capabilities and not declared:
+            return introduction
         tools: list[Mapping[str, Any]] = []
-        cursor: Any = None
+        cursors: list[Any] = [None]
         while True:
-            # Pages without end are ended by the callers' limits of time.
-            page = await session.request("tools/list", {} if cursor is None else {"cursor": cursor})
+            try:
+                asked = {} if cursors[-1] is None else {"cursor": cursors[-1]}
+                page = await session.request("tools/list", asked)
+            except MCPError as refused:
+                if declared or refused.code != types.METHOD_NOT_FOUND:
+                    raise
+                return introduction
             tools += _tools(page)
             cursor = page.get("nextCursor")
             if cursor is None:
-                break
-        return attrs.evolve(session.introduction, tools=tuple(tools))
+                return attrs.evolve(introduction, tools=tuple(tools))
+            if cursor in cursors:
+                raise ValueError(
+                    f"its list of tools has no end: page {len(cursors)} leads on to an earlier one, by"
+                    f" nextCursor {cursor!r:.200}; have the server leave that out of its last page"
+                )
+            if len(cursors) == _MOST_PAGES:
+                raise ValueError(
+                    f"its list of tools has more than {_MOST_PAGES} pages; have the server list more on each"
+                )
+            cursors.append(cursor)
 
     @classmethod
     def told(cls, kept: Mapping[str, Any]) -> Listing:

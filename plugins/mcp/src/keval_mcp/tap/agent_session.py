@@ -226,7 +226,12 @@ def _introduction(passage: Passage, asked: object) -> dict[str, Any]:
     if asked in known and known.index(str(asked)) < known.index(version):
         version = str(asked)
     info = listing.info or {"name": passage.name, "version": ""}
-    introduction = {"protocolVersion": version, "capabilities": listing.capabilities, "serverInfo": info}
+    introduction = {
+        "protocolVersion": version,
+        "capabilities": listing.capabilities,
+        "serverInfo": info,
+        **listing.more,
+    }
     return introduction if listing.instructions is None else {**introduction, "instructions": listing.instructions}
 
 
@@ -234,12 +239,15 @@ def _discovered(listing: Listing) -> dict[str, Any]:
     """Return the result of `server/discover`; servers with a handshake are spoken to by that."""
     if listing.begins_sessions:
         raise MCPError(types.METHOD_NOT_FOUND, "Method not found: server/discover")
+    # Recordings by earlier versions of keval have no `_meta`.
+    info = {} if listing.info is None else {"_meta": {types.SERVER_INFO_META_KEY: listing.info}}
     found = {
         "resultType": "complete",
         "supportedVersions": [listing.version],
         "capabilities": listing.capabilities,
-        "_meta": {types.SERVER_INFO_META_KEY: listing.info},
         **_UNCACHED,
+        **info,
+        **listing.more,
     }
     return found if listing.instructions is None else {**found, "instructions": listing.instructions}
 
