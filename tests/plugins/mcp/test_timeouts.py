@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+from keval.records.servers import CallLog
 from keval_mcp import Http, Stdio
 from tests.contexts import started
 
@@ -53,17 +56,28 @@ def test_call_over_its_time_is_an_error_over_http(listening: Callable[..., Any],
     assert ["tool_timeout", None] == [call.error_kind for call in log.calls]
 
 
-def test_progress_gives_a_call_more_time(bare: Callable[..., Stdio], outcomes: Callable[..., Any]) -> None:
-    (((said,), log),) = outcomes(bare(timeout=1.0), [("work", {"seconds": 1.5})])
-
-    assert ("done", None) == (said, log.calls[0].error)
-    assert (log.calls[0].duration or 0) >= 1.5
+async def _heard(progress: float, total: float | None, message: str | None) -> None:
+    """Take progress: a client of the SDK asks for it by having a callback."""
 
 
-def test_progress_gives_no_more_time_than_the_most(bare: Callable[..., Stdio], outcomes: Callable[..., Any]) -> None:
-    (((problem, after), log),) = outcomes(
-        bare(timeout=0.6, max_timeout=0.8), [("work", {"seconds": 1.2}), ("echo", {"text": "fine"})]
-    )
+@pytest.mark.parametrize(
+    ("most", "callback", "said"),
+    [
+        (600.0, _heard, "done"),
+        (0.8, _heard, "server 'every' did not answer 'work' within 0.8 s"),
+        (600.0, None, "server 'every' did not answer 'work' within 0.6 s"),
+    ],
+)
+def test_progress_gives_a_call_more_time_if_the_agent_asks_for_it(
+    bare: Callable[..., Stdio], attempt: Callable[..., Any], most: float, callback: Any, said: str
+) -> None:
+    async def run() -> tuple[Any, str, CallLog]:
+        provider = bare(timeout=0.6, max_timeout=most)
+        async with started(provider, "every") as source, attempt(source) as tapped:
+            worked = await tapped.client.call_tool("work", {"seconds": 1.2}, progress_callback=callback)
+            return worked.content[0].text, await tapped.call("echo", text="fine"), tapped.log
 
-    assert "server 'every' did not answer 'work' within 0.8 s" == problem
-    assert ("fine", None) == (after, log.lost)
+    worked, after, log = asyncio.run(run())
+
+    assert (said, "fine", None) == (worked, after, log.lost)
+    assert ("done" == said) == (log.calls[0].error is None)

@@ -29,7 +29,8 @@ def call(name: str, arguments: dict[str, Any], meta: dict[str, Any]) -> str | No
         case "work":
             for step in range(round(arguments["seconds"] / 0.1)):
                 time.sleep(0.1)
-                notify("notifications/progress", progressToken=meta["progressToken"], progress=step)
+                if "progressToken" in meta:
+                    notify("notifications/progress", progressToken=meta["progressToken"], progress=step)
             return "done"
         case "die":
             sys.stderr.write("dying now\n")

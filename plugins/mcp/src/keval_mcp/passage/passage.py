@@ -234,7 +234,8 @@ class Passage:
             if progressed is not None:
                 progressed(progress)
 
-        listener = heard if progressed is not None or agent_request.progress_timeout.extends else None
+        # A token that the agent did not send could make the server behave otherwise than without the tap.
+        listener = heard if progressed is not None else None
         return await self._inputs.answer(params, partial(self._ask, agent_request, heard=listener))
 
     async def _ask(self, agent_request: AgentRequest, params: Mapping[str, Any], heard: Heard | None) -> dict[str, Any]:

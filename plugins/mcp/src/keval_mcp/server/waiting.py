@@ -22,11 +22,6 @@ class ProgressTimeout:
     _until: float = attrs.field(default=0.0, init=False)
 
     @property
-    def extends(self) -> bool:
-        """Whether progress gives a request more time."""
-        return self.most is not None and self.most > self.timeout
-
-    @property
     def seconds(self) -> float:
         """For how long a request may take, as far as is known by now."""
         return self.timeout if self._began is None else round(self._until - self._began, 3)

@@ -179,8 +179,11 @@ async def plain_answer(passage: Passage, message: Mapping[str, Any]) -> dict[str
     number, method = message.get("id"), message.get("method")
     if not isinstance(method, str) or number is None:
         return None
+    params = message.get("params", {})
+    # Progress cannot be told without a session, but gives the request more time.
+    progressed = None if (params.get("_meta") or {}).get("progressToken") is None else lambda progress: None
     try:
-        return answered(number, await result_of(passage, method, message.get("params", {})))
+        return answered(number, await result_of(passage, method, params, progressed))
     except MCPError as error:
         return refused(number, error)
 
