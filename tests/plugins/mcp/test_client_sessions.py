@@ -12,11 +12,14 @@ from typing import Any, cast
 
 import httpx2
 import pytest
-from mcp import MCPError
+from mcp import Client, MCPError
 
 from keval import Sample
+from keval.errors import ServerLostError
 from keval.plugin import McpServer
-from keval_mcp import Http
+from keval_loopback.loopback import listen
+from keval_loopback.serving import serve
+from keval_mcp import Http, Stdio
 from keval_mcp.passage.passage import Passage
 from keval_mcp.tap.agent_session import Talk
 from keval_mcp.tap.http import ClientSessions
@@ -59,6 +62,62 @@ def test_a_client_that_listens_while_it_ends_its_session_ends_its_visit_once(
 
     assert [200, 200, 200, 404] == asyncio.run(run())
     assert ["begun", "ended"] == visits
+
+
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+DISCOVER = {"jsonrpc": "2.0", "id": 1, "method": "server/discover"}
+
+
+@pytest.mark.parametrize("name", ["plain", "modern"])
+def test_clients_with_and_without_sessions_do_each_other_no_harm(
+    server: Callable[..., Stdio], sample: Sample, name: str
+) -> None:
+    visits: list[str] = []
+
+    async def run() -> list[Any]:
+        listener = listen()
+        async with started(server(name), name) as source, httpx2.AsyncClient() as http:
+
+            @asynccontextmanager
+            async def visit() -> AsyncIterator[McpServer]:
+                visits.append("tried")
+                if len(visits) == 1:
+                    raise ServerLostError("it is not up yet")
+                async with source.open(sample, "t") as context:
+                    visits.append("begun")
+                    yield context.servers[0]
+                visits.append("ended")
+
+            sessions = ClientSessions(listener.getsockname()[1], visit)
+            async with serve(sessions, listener=listener) as address:
+                url = f"{address}/mcp"
+
+                async def listed() -> list[str]:
+                    async with Client(url) as client:
+                        return [tool.name for tool in (await client.list_tools()).tools]
+
+                async def status(message: Any, **headers: str) -> int:
+                    return (await http.post(url, json=message, headers=headers)).status_code
+
+                failed = await http.post(url, json=PING)
+                pings = await asyncio.gather(*(status(PING) for _ in range(3)))
+                hello = await http.post(url, json=HELLO)
+                own = {"mcp-session-id": hello.headers.get("mcp-session-id", "")}
+                first = [await listed(), *await asyncio.gather(listed(), listed())]
+                later = [await status(DISCOVER), await status(PING), await status(PING, **own)]
+                ended = (await http.delete(url, headers=own)).status_code
+                last = [await status(PING, **own), await status(PING), await listed()]
+                await sessions.close()
+            return [failed.status_code, failed.text, pings, "error" in hello.json(), first, later, ended, last]
+
+    tools = ["order"] if name == "modern" else ["refuse", "data"]
+    is_modern = name == "modern"
+    expected = [502, "it is not up yet", [200, 200, 200], is_modern, [tools] * 3]
+    session = [[200, 200, 404], 404, [404, 200, tools]] if is_modern else [[200, 200, 200], 200, [404, 200, tools]]
+    assert [*expected, *session] == asyncio.run(run())
+    # One server for all that have no session, and one for each `initialize`.
+    assert (2 if is_modern else 6) == visits.count("begun")
+    assert visits.count("begun") == visits.count("ended")
 
 
 def test_a_session_in_which_the_server_asked_too_late_is_forgotten() -> None:

@@ -129,12 +129,22 @@ class Route:
         if message.get("method") == "initialize" and (
             self.always_sessions or needs_session(self.passage, capabilities)
         ):
-            begun = Relay(self.passage)
-            self._relays[begun.id] = begun
-            await begun.begin(message, send)
+            await self._begin(message, send)
             return
         answer = await plain_answer(self.passage, message)
         await respond(send, 202 if answer is None else 200, b"" if answer is None else encoded(answer))
+
+    async def _begin(self, message: Mapping[str, Any], send: Send) -> None:
+        """Answer `initialize`; one that is refused begins no session."""
+        relay = Relay(self.passage)
+        try:
+            answer = answered(message.get("id"), await relay.begin(message.get("params", {})))
+        except MCPError as error:
+            await relay.close()
+            await respond(send, 200, encoded(refused(message.get("id"), error)))
+            return
+        self._relays[relay.id] = relay
+        await respond(send, 200, encoded(answer), relay.header)
 
     async def close(self) -> None:
         """End all sessions, and the calls still under way."""
@@ -167,13 +177,9 @@ class Relay:
     def __attrs_post_init__(self) -> None:
         self._talk = Talk(self.passage, self._deliver)
 
-    async def begin(self, message: Mapping[str, Any], send: Send) -> None:
-        """Answer `initialize`."""
-        try:
-            answer = answered(message.get("id"), await self._talk.begin(message.get("params", {})))
-        except MCPError as error:
-            answer = refused(message.get("id"), error)
-        await respond(send, 200, encoded(answer), self._header)
+    async def begin(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the answer to `initialize`. Raises MCPError."""
+        return await self._talk.begin(params)
 
     async def post(self, message: Mapping[str, Any], send: Send) -> None:
         """Take a message of the agent: a request, a notification, or the answer to a request of the server."""
@@ -181,7 +187,7 @@ class Relay:
         if isinstance(message.get("method"), str) and number is not None:
             stream = self._streams[number] = _Stream()
             await self._talk.take(message)
-            await stream.serve(send, self._header)
+            await stream.serve(send, self.header)
         else:
             await self._talk.take(message)
             await respond(send, 202)
@@ -192,7 +198,7 @@ class Relay:
             await respond(send, 409, b'"there is a stream for this session already"')
             return
         self._heard = True
-        serving = asyncio.create_task(self._unasked.serve(send, self._header))
+        serving = asyncio.create_task(self._unasked.serve(send, self.header))
         hanging_up = asyncio.create_task(disconnected(receive))
         try:
             await asyncio.wait({serving, hanging_up}, return_when=asyncio.FIRST_COMPLETED)
@@ -209,7 +215,7 @@ class Relay:
             stream.end()
 
     @property
-    def _header(self) -> tuple[bytes, bytes]:
+    def header(self) -> tuple[bytes, bytes]:
         return (b"mcp-session-id", self.id.encode())
 
     def _deliver(self, message: Mapping[str, Any], about: int | str | None) -> None:
@@ -257,14 +263,16 @@ PATH = "/mcp"
 
 @attrs.define(eq=False)
 class ClientSessions:
-    """An ASGI application that opens a server for every session of a client, and one for all clients without a session.
+    """An ASGI application that opens a server for every `initialize`, and one for all requests without a session.
 
     `open_server` enters the context and gives the server.
     """
 
     port: int
     open_server: Callable[[], AbstractAsyncContextManager[McpServer]]
-    _clients: dict[str | None, _Client] = attrs.field(factory=dict, init=False)
+    _clients: dict[str, _Client] = attrs.field(factory=dict, init=False)
+    _without_session: _Client | None = attrs.field(default=None, init=False)
+    _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] != PATH:
@@ -274,34 +282,46 @@ class ClientSessions:
             await respond(send, status)
             return
         session = session_of(scope)
-        if session in self._clients:
+        if session is not None and session in self._clients:
             client = self._clients[session]
             await client.route.serve(scope, receive, send)
             # The stream of events and the request that ends the session return one after the other.
-            if session is not None and not client.route.sessions and self._clients.pop(session, None) is client:
+            if not client.route.sessions and self._clients.pop(session, None) is client:
                 await client.end()
         elif session is None and scope["method"] == "POST":
             await self._welcome(receive, send)
+        elif session is None:
+            await respond(send, 405, b"", (b"allow", b"POST"))
         else:
-            await respond(send, 405 if session is None else 404)
+            await respond(send, 404, encoded(refused(None, _UNKNOWN)))
 
     async def close(self) -> None:
         """End all clients."""
         clients, self._clients = [*self._clients.values()], {}
-        await asyncio.gather(*(client.end() for client in clients))
+        shared, self._without_session = self._without_session, None
+        await asyncio.gather(*(client.end() for client in (*clients, shared) if client is not None))
 
     async def _welcome(self, receive: Receive, send: Send) -> None:
         message = await received(receive, send)
         if message is None:
             return
+        begins = message.get("method") == "initialize"
         try:
-            client = await _Client.begin(self.open_server)
+            client = await (_Client.begin(self.open_server) if begins else self._shared())
         except ServerLostError as lost:
             await respond(send, 502, str(lost).encode(), (b"content-type", b"text/plain"))
             return
         await client.route.post(message, None, send)
-        for session in client.route.sessions or (None,):
-            self._clients[session] = client
+        self._clients.update(dict.fromkeys(client.route.sessions, client))
+        if begins and not client.route.sessions:  # the server was not willing
+            await client.end()
+
+    async def _shared(self) -> _Client:
+        """Return the client that stands for all that have no session. Raises ServerLostError."""
+        async with self._opening:
+            if self._without_session is None:
+                self._without_session = await _Client.begin(self.open_server)
+            return self._without_session
 
 
 @attrs.define(eq=False)
