@@ -182,9 +182,9 @@ class Installed:
         with tempfile.TemporaryDirectory(prefix="keval-real-") as folder:
             for name, text in self.server.files.items():
                 if name == ".git":
-                    for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "First."]):
+                    for git in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "First."]):
                         author = ["-c", "user.name=A", "-c", "user.email=a@b.example"]
-                        _run(["git", "-C", folder, *author, *command])
+                        _run(["git", "-C", folder, *author, *git])
                 else:
                     Path(folder, name).parent.mkdir(exist_ok=True)
                     Path(folder, name).write_text(text, encoding="utf-8")

@@ -12,7 +12,7 @@ import pytest
 from keval.plugin import Blob
 from keval.records.servers import CallLog
 from keval_mcp import Http, Stdio
-from keval_mcp.passage.passage import fit
+from keval_mcp.schemas import fit
 from tests.contexts import started
 
 

@@ -13,7 +13,7 @@ from mcp import MCPError
 from keval.errors import ServerLostError
 from keval.records.servers import Sharing
 from keval.seams.contexts import ServerSpec
-from keval_mcp.passage.passage import fit
+from keval_mcp.schemas import fit, referred
 from keval_mcp.server.connection import ServerConnection, Starter
 from keval_mcp.server.upstream import CallTimeoutError, Upstream
 
@@ -140,7 +140,7 @@ class _Examples:
                 return schema[key]
         rest = {key: part for key, part in schema.items() if key not in ("$ref", "allOf", "anyOf", "oneOf")}
         if "$ref" in schema:
-            return self.value(_merged(rest, [_referred(self.root, schema["$ref"])]))
+            return self.value(_merged(rest, [referred(self.root, schema["$ref"])]))
         if isinstance(schema.get("allOf"), list):
             others = {key: schema[key] for key in ("anyOf", "oneOf") if key in schema}
             return self.value(_merged({**rest, **others}, schema["allOf"]))
@@ -187,12 +187,3 @@ def _merged(schema: Mapping[str, Any], parts: Iterable[Any]) -> dict[str, Any]:
             both["required"] = [*_listed(merged, "required"), *_listed(part, "required")]
             merged |= {**part, **{key: value for key, value in both.items() if value}}
     return merged
-
-
-def _referred(root: Any, reference: Any) -> Any:
-    """Return the part of a schema that a reference within it leads to. Raises _NoExampleError: there is none."""
-    for step in str(reference).removeprefix("#").split("/")[1:]:
-        root = root.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(root, Mapping) else None
-    if not str(reference).startswith("#") or root is None:
-        raise _NoExampleError
-    return root

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import base64
 import json
@@ -166,7 +167,7 @@ def test_scrambled_data_is_valid_and_its_text_says_the_same() -> None:
     validate(data, SCHEMA)
     assert data == json.loads(said(outcome))
     assert [*DATA] == [*data]
-    assert ["sky"] == [key for key in ("id", "sky", "at", "note", "wind") if data[key] == DATA[key]]
+    assert ["id", "sky"] == [key for key in ("id", "sky", "at", "note", "wind") if data[key] == DATA[key]]
     assert len(json.dumps(DATA)) == pytest.approx(len(json.dumps(data)), abs=3)
     assert "_meta" not in outcome.result
 
@@ -191,6 +192,37 @@ def test_bounded_numbers_and_listed_words_agree_in_both_copies() -> None:
     assert [] == [part for part, other in zip(parts, others, strict=True) if part["hour"] == other["hour"]]
 
 
+BOUNDED = [
+    ({"type": "number", "minimum": 0, "maximum": 1}, 0.85),
+    ({"type": "number", "exclusiveMinimum": -1, "exclusiveMaximum": 0}, -0.2),
+    ({"type": "integer", "minimum": -40, "maximum": -10}, -17),
+    ({"type": "integer", "multipleOf": 5, "maximum": 100}, 35),
+    ({"anyOf": [{"type": "number", "maximum": 5}, {"type": "null"}]}, 4.5),
+]
+
+
+@pytest.mark.parametrize(("bounds", "value"), BOUNDED)
+def test_a_bounded_number_becomes_another_within_its_bounds(bounds: dict[str, Any], value: float) -> None:
+    part = {"properties": {"score": bounds, "level": {"enum": [1, 2, 3]}, "other": {"type": "integer"}}}
+    schema = {"type": "object", "properties": {"part": {"$ref": "#/$defs/Part"}}, "$defs": {"Part": part}}
+    listing = Listing(({"name": "look", "inputSchema": {"type": "object"}, "outputSchema": schema},))
+    made = set()
+    for seed in range(20):
+        changes = Changes.of([Intervention(results="scrambled")], {}, listing).trial(seed=seed, trial=None)
+        result = {"content": [], "structuredContent": {"part": {"score": value, "level": 2, "other": 2}}}
+
+        other = called(changes, result, "look")[0].result["structuredContent"]
+
+        validate(other, schema)
+        assert (type(value), len(str(value))) == (type(other["part"]["score"]), len(str(other["part"]["score"])))
+        made.add(("score", other["part"]["score"] == value))
+        made |= {("level", other["part"]["level"]), ("other", other["part"]["other"] == 2)}
+
+    # What is listed under one key is not listed under others.
+    assert {("score", False), ("level", 2), ("other", False)} <= made
+    assert {("score", True), ("level", 1), ("level", 3)}.isdisjoint(made)
+
+
 WRITTEN = [
     json.dumps(DATA),
     json.dumps(DATA, separators=(",", ":")) + "\n",
@@ -199,6 +231,7 @@ WRITTEN = [
     json.dumps({"success": True, "n": 12}) + "\n" + json.dumps({"success": False, "n": 34}) + "\n",
     'Found:\n```json\n{"success": true,  "place" : "Kauppatori"}\n```\nDone',
     'Result: {"success": true, "place": "Kauppatori"}',
+    "[{'id': 12, 'place': 'Kauppatori', 'open': True, 'until': None}]",
 ]
 
 
@@ -209,7 +242,7 @@ def shape(value: Any) -> Any:
     if isinstance(value, list):
         return [shape(item) for item in value]
     if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
-        return shape(json.loads(value))
+        return shape(ast.literal_eval(value) if value.startswith("[{'") else json.loads(value))
     return value if value is None or isinstance(value, bool) else (type(value), len(str(value)))
 
 
@@ -222,10 +255,10 @@ def test_json_in_a_text_result_keeps_all_but_its_information_in_both_copies(writ
     assert len(written) == len(made)
     assert written != made
     assert "Kauppatori" not in made
-    pattern = r'"[^"]*"(?=\s*:)|true|false|null|[\s{}\[\],]'
+    pattern = r'["\'][^"\']*["\'](?=\s*:)|[Tt]rue|false|null|None|[\s{}\[\],]'
     assert re.findall(pattern, written) == re.findall(pattern, made)
     if written.strip()[0] in "{[" and "}\n{" not in written:
-        assert shape(json.loads(written)) == shape(json.loads(made))
+        assert shape(written) == shape(made)
 
 
 JSON = st.recursive(
@@ -262,16 +295,19 @@ def test_a_placebo_of_any_json_has_its_shape(data: Any, indent: int | None, asci
         ("https://docs.example/restart?id=12", r"https://[a-z]+\.[a-z]+/[a-z]+\?[a-z]+=\d\d"),
         ("jane.doe@mail.example", r"[a-z]+\.[a-z]+@[a-z]+\.[a-z]+"),
         ("2026-11-22T18:30:00Z", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"),
+        ("2026-11", r"\d{4}-(0\d|1[0-2])"),
+        ("#3b82f6", r"#[0-9a-f]{6}"),
     ],
 )
 def test_an_id_keeps_its_form_and_leads_back(value: str, form: str) -> None:
     changes = trial("scrambled")
 
-    made = json.loads(said(called(changes, text(json.dumps({"id": value})), "open")[0]))["id"]
+    made = json.loads(said(called(changes, text(json.dumps({"of": value, "orderId": value})), "open")[0]))
 
-    assert re.fullmatch(form, made)
-    assert made != value
-    assert {"id": value} == called(changes, text(""), id=made)[1]
+    assert re.fullmatch(form, made["of"])
+    assert (value, False) == (made["orderId"], made["of"] == value)
+    for passed in made.values():
+        assert {"id": value} == called(changes, text(""), id=passed)[1]
 
 
 def test_scrambling_is_the_same_for_a_trial_of_every_arm_and_another_for_another_sample() -> None:

@@ -6,9 +6,11 @@ schema, or has no structured content. Results are as MCP writes them (`CallToolR
 
 from __future__ import annotations
 
+import ast
 import base64
 import binascii
 import json
+import math
 import re
 import struct
 import zlib
@@ -20,11 +22,13 @@ from typing import Any
 import attrs
 
 from keval_mcp.changes.words import Words
+from keval_mcp.schemas import referred
 
 _ROUNDS = 4
 """How often what the output schema refuses is mended; each round mends what the one before made visible."""
 _JSON_START = re.compile(r"(?:^|:)[^\S\n]*[\[{]", re.MULTILINE)
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s\[\]{},:"]+')
+_ID = re.compile(r"(?:^|[_-])(?:id|uuid|guid)s?$|[a-z](?:I[dD]|UUID|GUID)s?$|^(?:ID|UUID|GUID)s?$")
 _KEY = object()
 _DECODER = json.JSONDecoder()
 
@@ -49,13 +53,13 @@ class Placebo:
     """Scrambles the results of one trial, with its `words`."""
 
     words: Words
-    _listed: set[str] = attrs.field(factory=set, init=False)  # what the output schema lists, as JSON
+    _listed: set[tuple[str, str]] = attrs.field(factory=set, init=False)  # keys, and what the schema lists for them
     _copies: dict[str, Any] = attrs.field(factory=dict, init=False)  # what became of structured content, by its JSON
 
     def scrambled(self, result: Mapping[str, Any], output_schema: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return a result that is unreadable, and valid by the output schema if it was valid."""
         made = _without_content(result)
-        self._listed, self._copies = {json.dumps(value) for value in _choices(output_schema)}, {}
+        self._listed, self._copies = set(_choices(output_schema)), {}
         structured = result.get("structuredContent")
         if structured is not None and (fitting := self._fitting(structured, output_schema)) is not None:
             made["structuredContent"] = fitting
@@ -107,7 +111,9 @@ class Placebo:
         return made if isinstance(made, str) else self._text(text)
 
     def _text(self, text: str, key: str = "") -> str:
-        """Scramble a text; of JSON that ends a line of it, the keys and the layout stay."""
+        """Scramble a text; of JSON that ends a line of it, or data that Python prints, keys and layout stay."""
+        if (printed := _printed(text)) is not None:
+            return repr(self._value(printed, ""))
         pieces, end = [], 0
         for found in _JSON_START.finditer(text):
             if found.end() - 1 < end:
@@ -127,7 +133,7 @@ class Placebo:
             return {name: self._value(item, name) for name, item in value.items()}
         if isinstance(value, list):
             return [self._value(item, key) for item in value]
-        if value is None or isinstance(value, bool) or json.dumps(value) in self._listed:
+        if value is None or isinstance(value, bool) or _is_id(key, value) or (key, json.dumps(value)) in self._listed:
             return value
         return self._text(value, key) if isinstance(value, str) else self.words.number(value, key)
 
@@ -154,30 +160,74 @@ class Placebo:
         return None
 
     def _allowed(self, original: Any, error: Any) -> Any:
-        if not isinstance(original, int) or isinstance(original, bool) or original < 0:
+        if isinstance(original, bool) or not isinstance(original, int | float):
             return original
-        digits = len(str(original))
-        lowest, highest = 10 ** (digits - 1) if digits > 1 else 0, 10**digits - 1
         for part in (error, *(error.context or ())):
-            bounds = part.schema if isinstance(part.schema, dict) else {}
-            low, high = bounds.get("minimum", lowest), bounds.get("maximum", highest)
-            if part.validator in ("minimum", "maximum") and isinstance(low, int) and isinstance(high, int):
-                return self.words.pick(original, range(max(low, lowest), min(high, highest) + 1))
+            if isinstance(part.schema, dict) and (numbers := _like_number(original, part.schema)):
+                for number in self.words.picks(round(original * _scale(original)), numbers):
+                    value = type(original)(number / _scale(original))
+                    if len(repr(value)) == len(repr(original)) and _errors(value, part.schema) == []:
+                        return value
         return original
 
 
-def _choices(schema: Any) -> Iterator[Any]:
-    """Yield the texts and numbers that a schema lists as `enum` or `const`, in any of its parts."""
-    if isinstance(schema, list):
-        for part in schema:
-            yield from _choices(part)
-    elif isinstance(schema, Mapping):
-        listed = schema.get("enum")
-        for value in (*(listed if isinstance(listed, list) else ()), schema.get("const")):
+def _is_id(key: str, value: Any) -> bool:
+    """Return whether a value stands under a key that names an id, as `order_id` and `pageId` do."""
+    return bool(_ID.search(key)) and (
+        isinstance(value, int) or (isinstance(value, str) and not re.search(r"\s", value))
+    )
+
+
+def _scale(number: float) -> int:
+    """Return by what a number is multiplied to be a whole one, as it is written."""
+    decimals = repr(number).partition(".")[2]
+    return 1 if decimals == "0" else 10 ** len(decimals)
+
+
+def _like_number(number: float, schema: Mapping[str, Any]) -> range:
+    """Return the numbers of as many digits as this one within the bounds of a schema, multiplied by its `_scale`."""
+    scale, written = _scale(number), repr(abs(number)).partition(".")[0]
+    if not written.isdigit() or "e" in repr(number):
+        return range(0)
+    most = scale * 10 ** len(written) - 1
+    least = scale * 10 ** (len(written) - 1) if len(written) > 1 else 0
+    low, high = (-most, -least) if number < 0 else (least, most)
+    for key in ("minimum", "exclusiveMinimum"):
+        if isinstance(bound := schema.get(key), int | float):
+            low = max(low, math.ceil(bound * scale))
+    for key in ("maximum", "exclusiveMaximum"):
+        if isinstance(bound := schema.get(key), int | float):
+            high = min(high, math.floor(bound * scale))
+    return range(low, high + 1)
+
+
+def _choices(schema: Any) -> Iterator[tuple[str, str]]:
+    """Yield what an output schema lists as `enum` or `const`, as JSON, with the key under which it stands."""
+    seen: set[tuple[str, int]] = set()
+
+    def choices(part: Any, key: str) -> Iterator[tuple[str, str]]:
+        if isinstance(part, list):
+            for each in part:
+                yield from choices(each, key)
+        if not isinstance(part, Mapping) or (key, id(part)) in seen:
+            return
+        seen.add((key, id(part)))
+        listed = part.get("enum")
+        for value in (*(listed if isinstance(listed, list) else ()), part.get("const")):
             if isinstance(value, str | int | float):
-                yield value
-        for part in schema.values():
-            yield from _choices(part)
+                yield key, json.dumps(value)
+        yield from choices(referred(schema, part.get("$ref")), key)
+        for name, each in part.items():
+            if name == "properties" and isinstance(each, Mapping):
+                for inner in each:
+                    yield from choices(each[inner], inner)
+            elif name in ("$defs", "definitions"):  # what refers to them says under which key they stand
+                continue
+            else:
+                yield from choices(each, key)
+
+    with suppress(RecursionError):
+        yield from choices(schema, "")
 
 
 def _copied(structured: Any, made: Any) -> Iterator[tuple[str, Any]]:
@@ -250,6 +300,16 @@ def _written_like(text: str, other: Any) -> str:
         return found[0] if value is _KEY else json.dumps(value, ensure_ascii=found[0].isascii())
 
     return _JSON_TOKEN.sub(written, text)
+
+
+def _printed(text: str) -> Any:
+    """Return the data that a text is as Python prints it, as `{'a': None}`; `None` if it is JSON, or no such data."""
+    if text[:1] not in ("{", "[") or text[1:2] == '"':
+        return None
+    with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        data = ast.literal_eval(text)
+        return data if repr(data) == text and json.loads(json.dumps(data)) == data else None
+    return None
 
 
 def _in_order(value: Any) -> Iterator[Any]:

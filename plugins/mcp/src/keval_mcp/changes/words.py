@@ -18,8 +18,8 @@ import attrs
 _TOKEN = re.compile(
     r"(?P<kept>\b[a-z][a-z0-9+.-]*(?=://)|(?<=\d-\d\d)T(?=\d\d:\d\d)|(?<=\d)Z\b)"
     r"|(?P<hex>(?<![^\W_])(?:[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-    r"|(?=[a-fA-F]*\d)(?=\d*[a-fA-F])[0-9a-fA-F]{7,})(?![^\W_]))"
-    r"|(?P<date>(?<!\d)\d{4}-\d{2}-\d{2}(?!\d))"
+    r"|(?=[a-fA-F]*\d)(?=\d*[a-fA-F])[0-9a-fA-F]{7,}|(?<=#)(?:[0-9a-f]{6}|[0-9A-F]{6}))(?![^\W_]))"
+    r"|(?P<date>(?<!\d)\d{4}-(?:\d{2}-\d{2}|0[1-9]|1[0-2])(?![\d-]))"
     r"|(?P<time>(?<!\d)\d{2}:\d{2}(?::\d{2})?(?!\d))"
     r"|(?P<number>(?<![^\W_])\d+(?=Z\b|[\W_]|$))"
     r"|(?P<word>[^\W_]+)"
@@ -33,6 +33,7 @@ _LONGEST = 200
 """Letters from which, and up to which, a word or a whole value is translated back."""
 # How often another word is drawn where one is taken already; of short words there are few.
 _DRAWS = 40
+_MOST_CHOICES = 1000
 
 
 @attrs.define
@@ -86,10 +87,15 @@ class Words:
         except ValueError:  # infinity, or no number
             return value
 
-    def pick(self, value: Any, choices: Sequence[Any]) -> Any:
-        """Return one of the choices for a value, another one than itself if there is any."""
-        others = [choice for choice in choices if choice != value] or choices
-        return others[int.from_bytes(self._draw("choice", repr(value), 0)[:4], "big") % len(others)]
+    def picks(self, value: Any, choices: Sequence[Any]) -> Iterator[Any]:
+        """Yield choices for a value, from one that is drawn for it on; the value itself is none, nor is every choice.
+
+        At most 1,000 are looked at.
+        """
+        first = int.from_bytes(self._draw("choice", repr(value), 0)[:8], "big")
+        for number in range(min(len(choices), _MOST_CHOICES)):
+            if (choice := choices[(first + number) % len(choices)]) != value:
+                yield choice
 
     def restore(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call with the server's own words in place of those that a result gave for them."""
@@ -207,8 +213,8 @@ def _digits(word: str, drawn: bytes) -> str:
 
 
 def _date(word: str, drawn: bytes) -> str:
-    """Return another day that the calendar has."""
-    return f"{1950 + drawn[0] % 100:04}-{drawn[1] % 12 + 1:02}-{drawn[2] % 28 + 1:02}"
+    """Return another day, or month, that the calendar has."""
+    return f"{1950 + drawn[0] % 100:04}-{drawn[1] % 12 + 1:02}-{drawn[2] % 28 + 1:02}"[: len(word)]
 
 
 def _time(word: str, drawn: bytes) -> str:

@@ -6,9 +6,9 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
-from functools import cache, partial
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 from mcp import MCPError
@@ -35,15 +35,13 @@ from keval_mcp.passage.link import (
     recorded_error,
     unmarked,
 )
+from keval_mcp.schemas import fit
 from keval_mcp.server.audience import PROGRESS, TOOLS_LIST_CHANGED, AgentSession, note, recorded
 from keval_mcp.server.difference import difference
 from keval_mcp.server.session import Listing, tool_error
 from keval_mcp.server.upstream import CallLostError, CallTimeoutError
 from keval_mcp.server.waiting import ProgressTimeout
 from keval_mcp.tool_results import ToolResult
-
-if TYPE_CHECKING:
-    from jsonschema.protocols import Validator
 
 Link: TypeAlias = LiveLink | ReplayedLink
 """Leads the requests of one attempt to its server, or to what a recording has of it."""
@@ -419,30 +417,3 @@ class Offered:
 
 BAD_ARGUMENTS = "bad_arguments"
 """The kind of an error of a call whose arguments do not fit."""
-
-
-def fit(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
-    """Return whether arguments fit a schema, as far as that can be told without patterns and other documents.
-
-    A pattern of a server could keep keval busy for ever, and a reference could make it fetch things.
-    """
-    from referencing import Registry  # as for jsonschema: it takes 40 ms to import, and most runs never need it
-
-    try:
-        return not any(_validator()(dict(schema), registry=Registry()).iter_errors(dict(arguments)))
-    except Exception:  # noqa: BLE001 - a schema that is none, in any way that one can be wrong, refuses nothing
-        return True
-
-
-@cache
-def _validator() -> type[Validator]:
-    from jsonschema import Draft202012Validator
-    from jsonschema.validators import extend
-
-    unchecked = dict.fromkeys(("pattern", "patternProperties"), _anything)
-    found: type[Validator] = extend(Draft202012Validator, unchecked)  # type: ignore[no-untyped-call]
-    return found
-
-
-def _anything(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
-    yield from ()
