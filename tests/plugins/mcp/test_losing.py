@@ -131,7 +131,7 @@ def test_http_error_in_place_of_an_answer_is_no_tool_error(
 ) -> None:
     (((problem, after), log),) = outcomes(lasting(), [("busy", {}), ("echo", {"text": "fine"})])
 
-    assert "server 'every' answered 'busy' with HTTP 503 Service Unavailable" == problem == log.lost
+    assert "server 'every' answered 'busy' with HTTP 503 Service Unavailable: come back later" == problem == log.lost
     assert "fine" == after
 
 

@@ -6,10 +6,11 @@ On standard input and output keval reads them itself: the SDK's own transport re
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, TypeVar, cast
 
 import anyio
 import attrs
@@ -34,8 +35,8 @@ if TYPE_CHECKING:  # the SDK exports no name for its stream types, and a server 
 
 T = TypeVar("T")
 
-# Characters that a message quotes of what a server wrote.
-_LONGEST = 200
+LONGEST = 200
+"""Characters that a message quotes of what a server wrote."""
 
 
 @attrs.define(eq=False)
@@ -64,7 +65,7 @@ class WatchedStream(ObjectReceiveStream[T]):
             if (refusal := _refusal_of(message)) is not None:
                 return cast(T, refusal)
             if isinstance(message, ValueError):
-                self._junk.first = self._junk.first or repr(str(_input(message) or message)[:_LONGEST])
+                self._junk.first = self._junk.first or repr(str(_input(message) or message)[:LONGEST])
                 self._junk.count += 1
             return message
         except (anyio.EndOfStream, anyio.ClosedResourceError):
@@ -97,22 +98,41 @@ _PART = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{}]')
 """A text of JSON, or where a list or a mapping begins or ends."""
 
 
-def too_deep(error: ValueError, text: bytes) -> SessionMessage | None:
-    """Return an error in place of a message that is nested too deeply to be read, for who waits for it.
+UNREADABLE = "unreadable"
+"""The `data` of the error that stands for an answer that is no message; its message is what came, quoted."""
 
-    `None` if it was something else, or if nobody knows what it answers.
-    """
-    if _TOO_DEEP not in str(error):
+
+def _in_place_of(error: ValueError, text: bytes) -> SessionMessage | None:
+    """Return an error in place of an answer that cannot be read, for who waits for it; `None` if nobody is known."""
+    if _TOO_DEEP in str(error):
+        found = MESSAGE_ID.search(text[:KEPT]) or MESSAGE_ID.search(text[-KEPT:])
+        return None if found is None else _deep(int(found[1]), _deep_tool(text))
+    if b'"id"' not in text or (number := _answered(text)) is None:
         return None
-    found = MESSAGE_ID.search(text[:KEPT]) or MESSAGE_ID.search(text[-KEPT:])
-    return None if found is None else _deep(int(found[1]), _deep_tool(text))
+    told = ErrorData(code=PARSE_ERROR, message=ascii(text.decode("utf-8", "replace")[:LONGEST]), data=UNREADABLE)
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=told))
+
+
+def _answered(text: bytes) -> int | None:
+    """Return the id of the request that a text answers, as far as it can be read; `None` if it is no answer."""
+    try:
+        data = json.loads(text.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        data = None
+    if not isinstance(data, dict):  # cut short, or several at once
+        found = MESSAGE_ID.search(text[:KEPT]) or MESSAGE_ID.search(text[-KEPT:])
+        return int(found[1]) if found and b'"jsonrpc"' in text and b'"method"' not in text else None
+    if "method" in data or not {"jsonrpc", "result", "error"} & data.keys():
+        return None
+    number = str(data.get("id"))
+    return int(number) if number.isdecimal() else None
 
 
 def _refusal_of(message: object) -> SessionMessage | None:
-    """Return what stands for a message that the SDK found nested too deeply; `None` for any other."""
+    """Return what stands for an answer that the SDK could not read; `None` for any other message."""
     if isinstance(message, ValueError):
         text = _input(message)
-        return None if text is None else too_deep(message, text.encode() if isinstance(text, str) else text)
+        return None if text is None else _in_place_of(message, text.encode() if isinstance(text, str) else text)
     answer = message.message if isinstance(message, SessionMessage) else None
     if not isinstance(answer, JSONRPCError) or not isinstance(answer.id, int):
         return None
@@ -146,7 +166,7 @@ def _deep_tool(text: bytes) -> str | None:
                 name, deepest = None, level
         elif part in (b"}", b"]"):
             if level == 4 and deepest > _DEEPEST and name is not None:
-                return repr(name.strip(b'"').decode("utf-8", "replace")[:_LONGEST])
+                return repr(name.strip(b'"').decode("utf-8", "replace")[:LONGEST])
             level -= 1
         elif level == 4 and before == b'"name"':
             name = part
@@ -176,7 +196,14 @@ class TooLargeError(httpx2.SSEError):
         super().__init__(f"a result of more than {limit:,} bytes; {remedy}")
 
 
-def bound(response: httpx2.Response, limit: int, note: Callable[[TooLargeError], object]) -> None:
+class BrokenOffError(httpx2.StreamError):
+    """The connection broke in the middle of a body; the SDK fails the request that waits for it, and no other."""
+
+
+LostAnswer: TypeAlias = TooLargeError | BrokenOffError
+
+
+def bound(response: httpx2.Response, limit: int, note: Callable[[LostAnswer], object]) -> None:
     """Let a response whose body has not been read end with TooLargeError, which is noted, when it is too large.
 
     Of a stream of events, each is counted for itself. Raises httpx2.DecodingError: it is packed as nobody asked.
@@ -197,12 +224,12 @@ class _Bounded(httpx2.AsyncByteStream):
     _stream: httpx2.AsyncByteStream
     _unpacker: Unpacker
     _limit: int
-    _note: Callable[[TooLargeError], object]
+    _note: Callable[[LostAnswer], object]
     _events: bool
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         length, end = 0, b""
-        async for packed in self._stream:
+        async for packed in self._stream if self._events else self._whole():
             try:
                 chunk = self._unpacker.unpack(packed)
             except ReplyTooLargeError:
@@ -220,6 +247,15 @@ class _Bounded(httpx2.AsyncByteStream):
             if length > self._limit:
                 raise self._too_large()
             yield chunk
+
+    async def _whole(self) -> AsyncIterator[bytes]:
+        try:
+            async for packed in self._stream:
+                yield packed
+        except httpx2.TransportError as error:
+            broken = BrokenOffError(f"a body that broke off: {error}")
+            self._note(broken)
+            raise broken from error
 
     def _too_large(self) -> TooLargeError:
         error = TooLargeError(self._limit)
@@ -349,4 +385,4 @@ class _Line:
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError as error:
-            return too_deep(error, line) or ValueError(line[:KEPT].decode("utf-8", "replace"))
+            return _in_place_of(error, line) or ValueError(line[:KEPT].decode("utf-8", "replace"))

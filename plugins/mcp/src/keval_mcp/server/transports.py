@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import html
+import json
+import re
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -21,7 +24,7 @@ from keval.seams.contexts import ServerSpec
 from keval_clients.bounds import ENCODINGS, MOST_REDIRECTS, RedirectError, following
 from keval_clients.network import Network
 from keval_mcp.server.process import ProcessLog
-from keval_mcp.server.streams import SSE_LIMIT, Junk, TooLargeError, WatchedStream, bound, stdio_streams
+from keval_mcp.server.streams import LONGEST, SSE_LIMIT, Junk, LostAnswer, WatchedStream, bound, stdio_streams
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.client._transport import TransportStreams
@@ -30,16 +33,23 @@ if TYPE_CHECKING:  # the SDK exports no name for its stream types
 RENEWABLE = "keval.renewable"
 """The extension of a request that is sent again with a new token, if the server refuses the one it has."""
 
-_refusals: ContextVar[list[str | TooLargeError] | None] = ContextVar("keval_mcp_refusals", default=None)
+RESUMES = "last-event-id"
+"""The header of a request that goes on with a stream that broke off."""
+_REFUSAL_SECONDS = 2.0
+"""How long the body of a refusal is waited for."""
+_ANY_LENGTH = 2**50
+_TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
+
+_refusals: ContextVar[list[str | LostAnswer] | None] = ContextVar("keval_mcp_refusals", default=None)
 
 
 @contextmanager
-def refusals() -> Iterator[list[str | TooLargeError]]:
+def refusals() -> Iterator[list[str | LostAnswer]]:
     """Collect the HTTP errors that answer what is sent from here, and what was too large, by tasks started here too.
 
     The SDK reports a 503 of a proxy like an error that the server itself returned; only the status tells them apart.
     """
-    noted: list[str | TooLargeError] = []
+    noted: list[str | LostAnswer] = []
     token = _refusals.set(noted)
     try:
         yield noted
@@ -59,12 +69,39 @@ async def _note_refusal(response: httpx2.Response) -> None:
         return
     if response.status_code == 401 and renewable is None:
         noted.append("HTTP 401 Unauthorized: it wants a login, so its context needs `auth`")
-    # A body of JSON is the server's own word, except on 404, where it says that the session is gone.
-    elif response.status_code == 404 or "json" not in response.headers.get("content-type", ""):
-        noted.append(f"HTTP {response.status_code} {response.reason_phrase}".rstrip())
+        return
+    if RESUMES in response.request.headers:  # what is told is that the stream before it broke off
+        return
+    said, is_answer = await _said(response)
+    # An error of JSON-RPC is the server's own word, except on 404, where it says that the session is gone.
+    if not is_answer or response.status_code == 404:
+        status = f"HTTP {response.status_code} {response.reason_phrase}".rstrip()
+        noted.append(f"{status}: {said}" if said and not is_answer else status)
 
 
-def _note(error: TooLargeError) -> None:
+async def _said(response: httpx2.Response) -> tuple[str, bool]:
+    """Return what the body of a refusal says, in one line, and whether it is an error of JSON-RPC."""
+    try:
+        async with asyncio.timeout(_REFUSAL_SECONDS):
+            body = await response.aread()
+    except (httpx2.HTTPError, httpx2.StreamError, TimeoutError):
+        return "", False  # the status says enough
+    kind, text = response.headers.get("content-type", ""), body.decode("utf-8", "replace")
+    with suppress(ValueError, RecursionError):
+        data = json.loads(text)
+        if isinstance(data, dict):
+            error = data.get("error")
+            if "jsonrpc" in data and isinstance(error, dict):
+                return "", True
+            named = error if isinstance(error, dict) else data
+            told = (named.get(key) for key in ("error_description", "message", "detail", "title", "error"))
+            text = next((each for each in told if isinstance(each, str) and each), text)
+    if "html" in kind or text.lstrip().startswith("<"):  # a page: its title
+        text = html.unescape(found[1]) if (found := _TITLE.search(text)) else ""
+    return " ".join(text.split())[:LONGEST], False
+
+
+def _note(error: LostAnswer) -> None:
     if (noted := _refusals.get()) is not None:
         noted.append(error)
 
@@ -101,8 +138,7 @@ def http_client(
     """
 
     async def keep_small(response: httpx2.Response) -> None:
-        if limit is not None:
-            bound(response, limit, _note)
+        bound(response, limit or _ANY_LENGTH, _note)
 
     return httpx2.AsyncClient(
         headers={**(headers or {}), "accept-encoding": ENCODINGS},
@@ -113,7 +149,7 @@ def http_client(
         timeout=httpx2.Timeout(30.0, read=None),
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
         # The client calls these before it follows a redirect, so `_stay` can forbid it.
-        event_hooks={"response": [_stay, _note_refusal, keep_small]},
+        event_hooks={"response": [_stay, keep_small, _note_refusal]},
     )
 
 

@@ -7,6 +7,7 @@ session has an owner task that does nothing else, and callers race their request
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
@@ -29,7 +30,7 @@ from keval_mcp.server.audience import Audience
 from keval_mcp.server.options import shown_url
 from keval_mcp.server.process import ProcessLog
 from keval_mcp.server.session import Listing, Session, begin, check_result, tool_error
-from keval_mcp.server.streams import TOO_DEEP, TOO_LARGE, Junk, TooLargeError
+from keval_mcp.server.streams import TOO_DEEP, TOO_LARGE, UNREADABLE, Junk, TooLargeError
 from keval_mcp.server.transports import connect, refusals
 from keval_mcp.server.waiting import ProgressTimeout
 
@@ -131,7 +132,7 @@ class Upstream:
         schema = self.listing.schemas.get(params["name"]) if method == "tools/call" else None
         with refusals() as refused:  # the task below inherits it
             request = asyncio.create_task(self._session.request(method, params, schema=schema))
-        kind: str | None = None
+        kind, alone = None, False
         try:
             await progress_timeout.wait({request, self._owner})
             timed_out = not (request.done() or self._owner.done())
@@ -145,8 +146,12 @@ class Upstream:
             problem = f"was lost during {what}"
         else:
             try:
-                return request.result()
+                result = request.result()
+                if _is_json(result):
+                    return result
+                problem, alone = f"answered {what} with NaN or Infinity, which is no JSON", True
             except MCPError as error:
+                alone = error.code in (CONNECTION_CLOSED, PARSE_ERROR)
                 if refused:
                     problem = f"answered {what} with {refused[-1]}"
                     kind = TOO_LARGE if isinstance(refused[-1], TooLargeError) else None
@@ -156,6 +161,8 @@ class Upstream:
                     problem = f"was lost during {what}"
                 elif error.code == PARSE_ERROR:  # the client's word as a rule
                     problem = f"answered {what} with something that is no MCP message"
+                    if error.data == UNREADABLE:
+                        problem += f": {error.message}"
                 else:
                     raise
         await self._check()
@@ -163,7 +170,7 @@ class Upstream:
         if self.alive and timed_out and not refused and junk == self._junk.count:
             raise CallTimeoutError(f"server '{self.server.name}' {problem}")
         if self.alive:
-            raise self._lost(problem, kind, CallLostError if timed_out or kind else ServerLostError)
+            raise self._lost(problem, kind, CallLostError if timed_out or kind or alone else ServerLostError)
         raise self._lost(f"{problem}: {self.reason}", kind or self._kind)
 
     async def close(self) -> None:
@@ -289,6 +296,14 @@ class Upstream:
         if "ModuleNotFoundError" in said and command and os.path.dirname(command) == os.path.dirname(sys.executable):
             ending += f"\n{command} is keval's own Python: activate the server's environment, or give its Python's path"
         return error(f"server '{self.server.name}' {problem}{ending}", kind=kind)
+
+
+def _is_json(result: Mapping[str, Any]) -> bool:
+    try:
+        json.dumps(result, allow_nan=False)
+    except ValueError:
+        return False
+    return True
 
 
 async def _nothing_left(context: object, method: str, params: object) -> None:

@@ -1,0 +1,128 @@
+"""An answer that breaks off, cannot be read or is a refusal loses its call at once and says what came."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import MCPError
+
+from keval_mcp import Http, Stdio
+from tests.contexts import started
+
+_RESULTS = {
+    "initialize": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "it", "version": "1"},
+    },
+    "tools/list": {"tools": [{"name": "look", "inputSchema": {"type": "object"}}]},
+}
+_BEGUN = '{"jsonrpc":"2.0","id":ID,"result":{"content":[{"ty'
+_PAGE = "<html><title>Bad\n gateway</title><p>" + "x" * 5000
+_REFUSED = '{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"no such thing"}}'
+_NAN = '{"jsonrpc":"2.0","id":ID,"result":{"content":[],"structuredContent":{"a":NaN}}}'
+_SURROGATE = r'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"\ud800"}]}}'
+
+
+def _http(body: str, status: str = "200 OK", kind: str = "application/json", length: int | None = None) -> str:
+    head = f"HTTP/1.1 {status}\r\ncontent-type: {kind}\r\n"
+    return f"{head}content-length: {len(body) if length is None else length}\r\n\r\n{body}"
+
+
+def _answer(message: dict[str, Any]) -> str:
+    result = _RESULTS.get(message["method"])
+    said = {"error": {"code": -32601, "message": "not known"}} if result is None else {"result": result}
+    return json.dumps({"jsonrpc": "2.0", "id": message["id"], **said})
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem", "is_lost"),
+    [
+        (_http(_BEGUN, length=900), "answered 'look' with a body that broke off: peer closed connection", True),
+        (_http(f"data: {_BEGUN}", kind="text/event-stream", length=900), "was lost during 'look'", True),
+        (_http(": nothing\n\n", kind="text/event-stream"), "was lost during 'look'", True),
+        (_http(_SURROGATE), "answered 'look' with something that is no MCP message", True),
+        (_http(_NAN), "answered 'look' with NaN or Infinity, which is no JSON", True),
+        (
+            _http("quota exceeded\n for this key", "403 Forbidden", "text/plain"),
+            "answered 'look' with HTTP 403 Forbidden: quota exceeded for this key",
+            True,
+        ),
+        (_http('{"detail": "no key"}', "400 Bad Request"), "answered 'look' with HTTP 400 Bad Request: no key", True),
+        (_http(_PAGE, "502 Bad Gateway", "text/html"), "answered 'look' with HTTP 502 Bad Gateway: Bad gateway", True),
+        (_http(_REFUSED, "400 Bad Request"), "no such thing", False),
+    ],
+)
+def test_call_over_http_is_lost_at_once_and_by_itself(
+    attempt: Callable[..., Any], answer: str, problem: str, is_lost: bool
+) -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next((line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), b":0")
+        body = await reader.readexactly(int(length.partition(b":")[2]))
+        message = json.loads(body) if body else {}
+        if message.get("method") == "tools/call":
+            said = answer.replace("ID", f"{message['id']:>2}")
+        elif "id" in message:
+            said = _http(_answer(message))
+        else:
+            said = _http("", "202 Accepted" if message else "405 Method Not Allowed")
+        writer.write(said.encode())
+        writer.close()
+        await writer.wait_closed()
+
+    async def run() -> tuple[str, Any, int]:
+        listener = await asyncio.start_server(handle, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/mcp"
+        provider = Http(url=url, timeout=20, isolation="condition")
+        async with listener, started(provider, "it") as source, asyncio.timeout(8), attempt(source) as tapped:
+            try:
+                told = await tapped.call("look")
+            except MCPError as refused:
+                told = refused.message
+            return told, tapped.log, tapped.log.calls[0].executions
+
+    told, log, executions = asyncio.run(run())
+
+    expected = f"server 'it' {problem}" if is_lost else problem
+    assert expected in told
+    assert (is_lost, 1) == (log.lost is not None, executions)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        _SURROGATE,
+        '{"jsonrpc":"2.0","id":ID,"result":3}',
+        '{"jsonrpc":"2.0","id":ID}',
+        '{"jsonrpc":"1.0","id":ID,"result":{"content":[]}}',
+        '{"id":"ID","result":{"content":[],"method":"x"}}',
+        '[{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}]',
+    ],
+)
+def test_answer_over_stdio_that_cannot_be_read_is_told_at_once(
+    outcomes: Callable[..., Any], tmp_path: Path, answer: str
+) -> None:
+    script = tmp_path / "server.py"
+    script.write_text(f"""import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["method"] == "tools/call":
+        print({answer!r}.replace("ID", str(asked["id"])), flush=True)
+    elif "id" in asked:
+        result = {_RESULTS!r}.get(asked["method"])
+        said = {{"error": {{"code": -32601, "message": "not known"}}}} if result is None else {{"result": result}}
+        print(json.dumps({{"jsonrpc": "2.0", "id": asked["id"], **said}}), flush=True)
+""")
+
+    provider = Stdio(command=sys.executable, args=(str(script),), timeout=20, isolation="condition")
+    (((problem,), log),) = outcomes(provider, [("look", {})])
+
+    assert problem.startswith("server 'every' answered 'look' with something that is no MCP message: ")
+    assert problem == log.lost
