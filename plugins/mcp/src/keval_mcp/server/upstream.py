@@ -132,7 +132,8 @@ class Upstream:
         schema = self.listing.schemas.get(params["name"]) if method == "tools/call" else None
         with refusals() as refused:  # the task below inherits it
             request = asyncio.create_task(self._session.request(method, params, schema=schema))
-        kind, alone = None, False
+        kind: str | None = None
+        alone = False
         try:
             await progress_timeout.wait({request, self._owner})
             timed_out = not (request.done() or self._owner.done())
