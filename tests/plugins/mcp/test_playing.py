@@ -386,6 +386,30 @@ def test_server_without_sessions_gets_what_it_needs_again(
     assert [by, by] == [each.answered_by for each in played.log.exchanges]
 
 
+@pytest.mark.parametrize("tool", ["sampling", "elicitation", "roots"])
+def test_tools_for_clients_with_capabilities_are_offered_changed_and_played_again(
+    server: Callable[..., Stdio], nowhere: Stdio, tool: str
+) -> None:
+    async def use(client: Client) -> list[Any]:
+        names = [each.name for each in (await client.list_tools()).tools]
+        return [names, said(await client.call_tool(tool)), said(await client.call_tool("say"))]
+
+    renamed = (Intervention(rename={"echo": "say"}),)
+    provider = server("choosy", isolation="trial")
+
+    live, played, _ = recorded_and_played(
+        provider, as_client(use, **answering("file:///mine")), absent=nowhere, interventions=renamed
+    )
+
+    names, called, _ = live.answer
+    assert ["say", "elicitation", "roots", "sampling"] == names
+    assert called.startswith(f"{tool} for ")
+    assert live.answer == played.answer
+    assert live.recorded == played.recorded
+    assert (None, None) == (live.log.contaminated, live.log.lost)
+    assert all(each.listing in {blob.sha256 for blob in live.log.blobs} for each in live.log.calls)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_weather_is_played_without_its_server(transport: Any, monkeypatch: pytest.MonkeyPatch) -> None:

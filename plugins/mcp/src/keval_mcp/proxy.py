@@ -149,8 +149,6 @@ async def _first_connected(server: ServerSpec, stack: AsyncExitStack) -> tuple[S
         remedy = f"but {others}, which agents get beside tools; add a tool that returns them, or leave the server out"
         nothing = "so it changes nothing for an agent; check its configuration"
         raise PreflightError(f"server '{server.name}' lists no tools, {remedy if others else nothing}")
-    # From here on, a server that is connected to again with other tools is noticed.
-    connection.first = listing
     return connection, listing
 
 

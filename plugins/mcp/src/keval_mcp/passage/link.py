@@ -240,10 +240,23 @@ class LiveLink:
         self._member = member
         self.audience.members.append(member)
 
-    async def declare(self, capabilities: Mapping[str, Any]) -> None:
-        """Tell the server what the agent can do of what a server may ask."""
-        if await self.connection.declare(capabilities):
-            self._first = None
+    async def declare(self, capabilities: Mapping[str, Any]) -> Listing | None:
+        """Tell the server what the agent can do, and return what it lists to such a client; `None` if nothing is new.
+
+        Raises:
+            ServerLostError: the server does not come up again.
+        """
+        played = None if self.replayed is None else await self.replayed.listing()
+        member = self._member
+        if capabilities == self.audience.passed_on or member is None:
+            return played
+        self.audience.members.remove(member)  # what is listed now is another client's list, and no change
+        try:
+            await self.connection.declare(capabilities)
+            self._first = await self.connection.upstream()
+        finally:
+            self.audience.members.append(member)
+        return played or self._first.listing
 
     async def ask(self, agent_request: AgentRequest, params: Mapping[str, Any], heard: Heard | None) -> dict[str, Any]:
         """Send a request once with these parameters and return its result; `heard` gets its progress.
@@ -392,8 +405,14 @@ class ReplayedLink:
         self.audience.members.append(member)
         self.cassette.hear(partial(self._take, None))
 
-    async def declare(self, capabilities: Mapping[str, Any]) -> None:
+    async def declare(self, capabilities: Mapping[str, Any]) -> Listing | None:
         self.audience.passed_on = capabilities
+        return await self.listing()
+
+    async def listing(self) -> Listing | None:
+        """Return what the server listed when the agent had said what it can do; `None` if that was nothing new."""
+        played = await self.cassette.play("notified", "initialize", {}, partial(self._take, None))
+        return Listing.told(played.result) if played.result else None
 
     async def ask(self, agent_request: AgentRequest, params: Mapping[str, Any], heard: Heard | None) -> dict[str, Any]:
         agent_request.sent = True

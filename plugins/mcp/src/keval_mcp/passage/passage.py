@@ -46,9 +46,6 @@ from keval_mcp.tool_results import ToolResult
 Link: TypeAlias = LiveLink | ReplayedLink
 """Leads the requests of one attempt to its server, or to what a recording has of it."""
 
-_ASKED = ("sampling", "elicitation", "roots")
-"""What an agent may be able to do that servers ask for."""
-
 
 @attrs.define(eq=False)
 class Passage:
@@ -104,8 +101,20 @@ class Passage:
         return bool(self._calls)
 
     async def declare(self, capabilities: Mapping[str, Any]) -> None:
-        """Tell a server of the attempt's own what the agent can do of what a server may ask."""
-        await self.link.declare({name: capabilities[name] for name in _ASKED if capabilities.get(name) is not None})
+        """Tell a server of the attempt's own what the agent can do; offer what the server lists to such a client."""
+        declared = {name: value for name, value in capabilities.items() if value is not None}
+        try:
+            listing = await self.link.declare(declared)
+        except ServerLostError as lost:
+            self._lose(str(lost), lost.kind, bystander=False)
+            raise MCPError(INTERNAL_ERROR, str(lost).partition("\n")[0]) from lost
+        except ReplayMissError as miss:
+            raise self._miss(miss) from miss
+        if listing is None or listing.tools == self.offered.listed.tools:
+            return
+        if self.traffic_log is not None:
+            self.traffic_log.end(self.traffic_log.begin("notified", "initialize"), listing.as_kept())
+        self.offered.begin(listing)
 
     async def list_tools(self) -> tuple[Mapping[str, Any], ...]:
         """Return the definitions of the tools that are offered."""
@@ -398,6 +407,15 @@ class Offered:
             )
         if self.how != "follow" or listed.tools == self.calls.changes.original.tools:
             return False
+        return self._offer(listed)
+
+    def begin(self, listed: Listing) -> None:
+        """Take what the server lists to a client with the agent's capabilities as what it listed first."""
+        self.listed = listed
+        self._offer(listed)
+        self._first = listed
+
+    def _offer(self, listed: Listing) -> bool:
         try:
             self.calls.changes = self.calls.changes.again(listed.tools)
         except InterventionError as error:

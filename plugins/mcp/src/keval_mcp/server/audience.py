@@ -145,11 +145,12 @@ class Audience:
             del self._progress[token]
 
     async def _answer(self, logs: Iterable[CallLog], method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        # What keval does not know, and is nothing that is declared, the agent may.
         needed = NEEDED.get(method)
         for member in self.members:
             for agent in member.agents:
                 # Where several attempts use a server, nobody knows which of them it asks.
-                if member.own and needed in self.passed_on and needed in agent.capabilities:
+                if member.own and (needed is None or (needed in self.passed_on and needed in agent.capabilities)):
                     asked = ServerExchange(self.name, method, "server", params, answered_by="agent")
                     return await recorded(logs, asked, agent.ask(method, params))
         return await self.answer_by_policy(logs, method, params)

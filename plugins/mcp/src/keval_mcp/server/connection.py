@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import shutil
@@ -49,13 +50,14 @@ class StartMeter:
 class ServerConnection:
     """Holds one session with `server` and opens another when it was lost.
 
-    A server that comes back with other tools than it listed `first` is refused, as its trials would be of another
-    condition, unless its `dynamic_tools` says otherwise. The attempts that use it are told when it lists its tools
-    anew. All connections with one server have the same `start_meter`.
+    A server that comes back with other tools than it listed first to a client with the same capabilities is refused, as
+    its trials would be of another condition, unless its `dynamic_tools` says otherwise. The attempts that use it are
+    told when it lists its tools anew. All connections with one server have the same `start_meter`, and the same `first`
+    listings, by the capabilities that were declared, as JSON.
     """
 
     server: ServerSpec
-    first: Listing | None = None
+    first: dict[str, Listing] = attrs.field(factory=dict)
     start_meter: StartMeter = attrs.field(factory=StartMeter)
     audience: Audience = attrs.field(init=False)
     _upstream: Upstream | None = attrs.field(default=None, init=False)
@@ -122,8 +124,9 @@ class ServerConnection:
         upstream = await Upstream.connect(self.server, self.server.startup_timeout, self.audience)
         if self.server.transport == "stdio":
             self.start_meter.add(time.perf_counter() - began, upstream.cpu_seconds())
-        first = self.first if self.server.dynamic_tools == "fail" else None
-        if first is not None and first.digest != upstream.listing.digest:
+        declared = json.dumps(self.audience.capabilities, sort_keys=True)
+        first = self.first.setdefault(declared, upstream.listing)
+        if self.server.dynamic_tools == "fail" and first.digest != upstream.listing.digest:
             await upstream.close()
             raise ServerLostError(
                 f"server '{self.server.name}' came back with other tools than at the start of the run:"

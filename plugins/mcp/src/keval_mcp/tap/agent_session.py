@@ -171,7 +171,7 @@ def needs_session(passage: Passage, capabilities: Mapping[str, Any]) -> bool:
         return True
     if any(offered.get(name, {}).get(aspect) for name in listed for aspect in ("listChanged", "subscribe")):
         return True
-    return passage.own and any(capabilities.get(name) is not None for name in ("sampling", "elicitation", "roots"))
+    return passage.own and any(value is not None for value in capabilities.values())
 
 
 async def plain_answer(passage: Passage, message: Mapping[str, Any]) -> dict[str, Any] | None:
