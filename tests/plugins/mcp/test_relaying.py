@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,19 @@ import attrs
 import httpx2
 import pytest
 from mcp import Client, MCPError
+from mcp.shared.subscriptions import ToolsListChanged
 from mcp.types import (
     ElicitResult,
     PromptReference,
     ResourceUpdatedNotification,
+    SubscriptionFilter,
 )
 
 from keval import Sample
 from keval.records.servers import CallLog
 from keval_mcp import Http, Stdio
 from keval_mcp.server.options import Accept
+from keval_mcp.tap.agent_session import Channel
 from tests.contexts import started
 from tests.plugins.mcp.agent_clients import answering, connected, ordering, said
 from tests.processes import Listening
@@ -273,6 +277,33 @@ def test_a_server_without_sessions_is_told_what_it_needs(
     asked = [(exchange.method, exchange.answered_by) for exchange in log.exchanges]
     assert [("elicitation/create", by), ("roots/list", by)] == asked
     assert [("order", 1)] == [(call.name, call.executions) for call in log.calls]
+
+
+@pytest.mark.parametrize("way", ["http", "memory"])
+def test_an_agent_without_a_session_listens_until_its_attempt_ends(
+    server: Callable[..., Stdio], sample: Sample, way: str
+) -> None:
+    async def use() -> list[Any]:
+        async with started(server("modern", dynamic_tools="follow"), "modern") as source, AsyncExitStack() as attempt:
+            (reached,) = (await attempt.enter_async_context(source.open(sample, "t"))).servers
+            assert isinstance(reached.channel, Channel)
+            passage = reached.channel.passage
+            there = (reached.url or "") if way == "http" else reached.channel.streams()
+            async with Client(there) as client:
+                async with client.listen(tools_list_changed=True) as given_up:
+                    assert not passage.busy
+                async with client.listen(tools_list_changed=True, prompts_list_changed=True) as heard:
+                    one = {"name": "other", "inputSchema": {"type": "object"}}
+                    passage.relisted(attrs.evolve(passage.listing, tools=(one,)))
+                    event = await anext(aiter(heard))
+                    tools = [tool.name for tool in (await client.list_tools()).tools]
+                    await passage.close()
+                    rest = [each async for each in heard]
+                return [given_up.honored, heard.honored, event, tools, rest, passage.agents]
+
+    honoured = SubscriptionFilter(tools_list_changed=True)
+    expected = [honoured, honoured, ToolsListChanged(), ["other"], [], []]
+    assert expected == asyncio.run(asyncio.wait_for(use(), 20))
 
 
 def test_half_a_character_is_refused_before_the_server(server: Callable[..., Stdio], sample: Sample) -> None:

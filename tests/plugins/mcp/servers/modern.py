@@ -25,7 +25,8 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
     match method, params.get("name"):
         case "server/discover", _:
             info = {"io.modelcontextprotocol/serverInfo": {"name": "modern", "version": "1"}}
-            found = {"supportedVersions": [VERSION], "capabilities": {"tools": {}}, "instructions": "Order here."}
+            able = {"tools": {"listChanged": True}}
+            found = {"supportedVersions": [VERSION], "capabilities": able, "instructions": "Order here."}
             return {"resultType": "complete", "_meta": info, **found, "ttlMs": 0, "cacheScope": "private"}
         case "tools/list", _:
             tool = {"name": "order", "description": "Order one.", "inputSchema": {"type": "object"}}

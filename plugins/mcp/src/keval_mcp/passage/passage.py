@@ -69,6 +69,7 @@ class Passage:
     log: CallLog = attrs.field(init=False)
     agents: list[AgentSession] = attrs.field(factory=list, init=False)
     subscribed: set[str] = attrs.field(factory=set, init=False)
+    ended: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _calls: set[asyncio.Task[Mapping[str, Any]]] = attrs.field(factory=set, init=False)
     _numbers: Iterator[int] = attrs.field(factory=partial(count, 1), init=False)
     _closed: bool = attrs.field(default=False, init=False)
@@ -179,6 +180,7 @@ class Passage:
         """End the calls still under way; each is recorded as abandoned."""
         # First, so that no call begins while those under way are ended.
         self._closed = True
+        self.ended.set()
         calls = set(self._calls)
         for call in calls:
             call.cancel()

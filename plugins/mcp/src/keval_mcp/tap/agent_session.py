@@ -18,6 +18,7 @@ import attrs
 from anyio.abc import ObjectSendStream
 from mcp import MCPError, types
 from mcp.shared.message import SessionMessage
+from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp.types import jsonrpc_message_adapter
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.types import Receive, Send
@@ -101,7 +102,7 @@ class Talk:
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
         """Pass a notification on to the agent."""
         # No request of the agent is the reason for these.
-        lasting = method == "notifications/resources/updated" or method.endswith("/list_changed")
+        lasting = method == _UPDATED or method.endswith("/list_changed")
         self.deliver(notification(method, params), None if lasting else self._latest())
 
     async def begin(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -131,6 +132,8 @@ class Talk:
         try:
             if method == "initialize":
                 result = await self.begin(params)
+            elif method == LISTEN and not self.passage.listing.begins_sessions:
+                result = await _listened(self.passage, number, params, lambda told: self.deliver(told, number))
             else:
                 result = await result_of(self.passage, method, params, None if token is None else progressed)
             answer = answered(number, result)
@@ -156,6 +159,64 @@ class Talk:
             answer.set_exception(MCPError(known, str(error.get("message", "")), error.get("data")))
         else:
             answer.set_result(dict(result) if isinstance(result, Mapping) else {})
+
+
+LISTEN = "subscriptions/listen"
+"""The request whose answer is what a server without sessions says unasked; the tap serves it."""
+
+_CHANGES = {"toolsListChanged": "tools", "promptsListChanged": "prompts", "resourcesListChanged": "resources"}
+_UPDATED = "notifications/resources/updated"
+
+
+async def _listened(
+    passage: Passage, number: int | str, params: Mapping[str, Any], deliver: Callable[[Mapping[str, Any]], object]
+) -> Mapping[str, Any]:
+    """Deliver the changes that an agent listens for, and return the result with which that ends: at the trial's end.
+
+    Raises:
+        MCPError: the request does not say what for.
+    """
+    wanted = params.get("notifications")
+    uris = wanted.get("resourceSubscriptions") if isinstance(wanted, dict) else None
+    if not isinstance(wanted, dict) or not isinstance(uris, list | None):
+        raise MCPError(types.INVALID_PARAMS, "notifications says by an object what to listen for")
+    offered = passage.listing.capabilities
+    honoured: dict[str, Any] = {
+        name: True
+        for name, listed in _CHANGES.items()
+        if wanted.get(name) is True and (offered.get(listed) or {}).get("listChanged")
+    }
+    if uris and (offered.get("resources") or {}).get("subscribe"):
+        honoured["resourceSubscriptions"] = uris
+    listener = _Listener(honoured, {SUBSCRIPTION_ID_META_KEY: number}, deliver)
+    listener.say("notifications/subscriptions/acknowledged", {"notifications": honoured})
+    passage.agents.append(listener)
+    try:
+        await passage.ended.wait()
+    finally:
+        passage.agents.remove(listener)
+    return {"resultType": "complete", "_meta": listener.meta}
+
+
+@attrs.define(eq=False)
+class _Listener:
+    """What an agent hears without a session: the changes that `honoured` names, each marked by `meta`."""
+
+    honoured: Mapping[str, Any]
+    meta: Mapping[str, Any]
+    deliver: Callable[[Mapping[str, Any]], object]
+    capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        raise MCPError(types.METHOD_NOT_FOUND, f"an agent without a session cannot be asked {method}")
+
+    def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        changes = any(method == f"notifications/{_CHANGES.get(name)}/list_changed" for name in self.honoured)
+        if changes or (method == _UPDATED and params.get("uri") in self.honoured.get("resourceSubscriptions", ())):
+            self.say(method, params)
+
+    def say(self, method: str, params: Mapping[str, Any]) -> None:
+        self.deliver(notification(method, {**params, "_meta": {**(params.get("_meta") or {}), **self.meta}}))
 
 
 def needs_session(passage: Passage, capabilities: Mapping[str, Any]) -> bool:

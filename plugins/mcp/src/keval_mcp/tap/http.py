@@ -24,6 +24,7 @@ from keval_loopback.loopback import listen, refusal
 from keval_loopback.serving import disconnected, serve
 from keval_mcp.passage.passage import Passage
 from keval_mcp.tap.agent_session import (
+    LISTEN,
     Channel,
     Talk,
     answered,
@@ -109,7 +110,7 @@ class Route:
             case "POST":
                 message = await received(receive, send)
                 if message is not None:
-                    await self.post(message, relay, send)
+                    await self.post(message, relay, receive, send)
             case "GET" if relay is not None:
                 await relay.get(receive, send)
             case "DELETE" if relay is not None:
@@ -119,7 +120,7 @@ class Route:
             case _:  # without a session there is none to end, and nothing that the server would say unasked
                 await respond(send, 405, b"", (b"allow", b"POST"))
 
-    async def post(self, message: Mapping[str, Any], relay: Relay | None, send: Send) -> None:
+    async def post(self, message: Mapping[str, Any], relay: Relay | None, receive: Receive, send: Send) -> None:
         """Answer a message, of the session `relay` if there is one."""
         if relay is not None:
             await relay.post(message, send)
@@ -131,8 +132,28 @@ class Route:
         ):
             await self._begin(message, send)
             return
+        listens = message.get("method") == LISTEN and message.get("id") is not None
+        if listens and not self.passage.listing.begins_sessions:
+            await self._listen(message, receive, send)
+            return
         answer = await plain_answer(self.passage, message)
         await respond(send, 202 if answer is None else 200, b"" if answer is None else encoded(answer))
+
+    async def _listen(self, message: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Serve what an agent without a session listens for, until it hangs up or the attempt ends."""
+        stream = _Stream()
+
+        def deliver(told: Mapping[str, Any], about: object) -> None:
+            stream.add(told)
+            if "method" not in told:
+                stream.end()
+
+        talk = Talk(self.passage, deliver)
+        try:
+            await talk.take(message)
+            await stream.hear(receive, send)
+        finally:
+            await talk.close()
 
     async def _begin(self, message: Mapping[str, Any], send: Send) -> None:
         """Answer `initialize`; one that is refused begins no session."""
@@ -198,15 +219,10 @@ class Relay:
             await respond(send, 409, b'"there is a stream for this session already"')
             return
         self._heard = True
-        serving = asyncio.create_task(self._unasked.serve(send, self.header))
-        hanging_up = asyncio.create_task(disconnected(receive))
         try:
-            await asyncio.wait({serving, hanging_up}, return_when=asyncio.FIRST_COMPLETED)
+            await self._unasked.hear(receive, send, self.header)
         finally:
             self._heard = False
-            for task in (serving, hanging_up):
-                task.cancel()
-            await asyncio.gather(serving, hanging_up, return_exceptions=True)
 
     async def close(self) -> None:
         """End the session: its requests are given up, and all its streams end."""
@@ -245,6 +261,17 @@ class _Stream:
     def end(self) -> None:
         self._ended = True
         self._more.set()
+
+    async def hear(self, receive: Receive, send: Send, *headers: tuple[bytes, bytes]) -> None:
+        """Serve the messages until the stream is ended or the agent hangs up."""
+        serving = asyncio.create_task(self.serve(send, *headers))
+        hanging_up = asyncio.create_task(disconnected(receive))
+        try:
+            await asyncio.wait({serving, hanging_up}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (serving, hanging_up):
+                task.cancel()
+            await asyncio.gather(serving, hanging_up, return_exceptions=True)
 
     async def serve(self, send: Send, *headers: tuple[bytes, bytes]) -> None:
         about = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache, no-transform"), *headers]
@@ -311,7 +338,7 @@ class ClientSessions:
         except ServerLostError as lost:
             await respond(send, 502, str(lost).encode(), (b"content-type", b"text/plain"))
             return
-        await client.route.post(message, None, send)
+        await client.route.post(message, None, receive, send)
         self._clients.update(dict.fromkeys(client.route.sessions, client))
         if begins and not client.route.sessions:  # the server was not willing
             await client.end()
