@@ -79,7 +79,8 @@ class WatchedStream(ObjectReceiveStream[T]):
 def _input(error: ValueError) -> str | bytes | None:
     """Return what could not be read, which pydantic's error has."""
     errors: Any = getattr(error, "errors", None)
-    return errors()[0]["input"] if errors else None
+    found = errors()[0]["input"] if errors else None
+    return json.dumps(found) if isinstance(found, dict) else found
 
 
 # The SDK's dispatcher numbers keval's requests, so an id is never a text.
