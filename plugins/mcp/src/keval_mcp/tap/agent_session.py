@@ -10,7 +10,7 @@ import itertools
 import json
 import math
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
@@ -26,6 +26,7 @@ from starlette.types import Receive, Send
 from keval.errors import ServerLostError
 from keval.records.cassettes import ReplayMissError
 from keval_mcp.passage.passage import Passage
+from keval_mcp.server.audience import AgentSession
 from keval_mcp.server.session import Listing, tool_error
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
@@ -124,18 +125,13 @@ class Talk:
         return next(reversed(self._requests), None)
 
     async def _answer(self, number: int | str, method: str, params: Mapping[str, Any]) -> None:
-        token = (params.get("_meta") or {}).get("progressToken")
-
-        def progressed(progress: Mapping[str, Any]) -> None:
-            self.deliver(notification("notifications/progress", {**progress, "progressToken": token}), number)
-
         try:
             if method == "initialize":
                 result = await self.begin(params)
             elif method == LISTEN and not self.passage.listing.begins_sessions:
                 result = await _listened(self.passage, number, params, lambda told: self.deliver(told, number))
             else:
-                result = await result_of(self.passage, method, params, None if token is None else progressed)
+                result = await self._result_of(number, method, params)
             answer = answered(number, result)
         except MCPError as error:
             answer = refused(number, error)
@@ -147,6 +143,20 @@ class Talk:
         # An agent may have given the id to another request while this one was under way.
         if self._requests.get(number) is asyncio.current_task():
             del self._requests[number]
+
+    async def _result_of(self, number: int | str, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        meta = params.get("_meta") or {}
+        token = meta.get("progressToken")
+
+        def progressed(progress: Mapping[str, Any]) -> None:
+            self.deliver(notification("notifications/progress", {**progress, "progressToken": token}), number)
+
+        heard = None if token is None else progressed
+        if self.passage.listing.begins_sessions or types.LOG_LEVEL_META_KEY not in meta:
+            return await result_of(self.passage, method, params, heard)
+        # Without a session, a server logs about requests that ask for it.
+        with _Listener(None, {}, lambda told: self.deliver(told, number)).among(self.passage.agents):
+            return await result_of(self.passage, method, params, heard)
 
     def _resolve(self, message: Mapping[str, Any]) -> None:
         answer = self._asked.get(message.get("id", 0))
@@ -190,19 +200,16 @@ async def _listened(
         honoured["resourceSubscriptions"] = uris
     listener = _Listener(honoured, {SUBSCRIPTION_ID_META_KEY: number}, deliver)
     listener.say("notifications/subscriptions/acknowledged", {"notifications": honoured})
-    passage.agents.append(listener)
-    try:
+    with listener.among(passage.agents):
         await passage.ended.wait()
-    finally:
-        passage.agents.remove(listener)
     return {"resultType": "complete", "_meta": listener.meta}
 
 
 @attrs.define(eq=False)
 class _Listener:
-    """What an agent hears without a session: the changes that `honoured` names, each marked by `meta`."""
+    """What an agent hears without a session: the changes that `honoured` names, each marked by `meta`, or only logs."""
 
-    honoured: Mapping[str, Any]
+    honoured: Mapping[str, Any] | None
     meta: Mapping[str, Any]
     deliver: Callable[[Mapping[str, Any]], object]
     capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
@@ -210,7 +217,19 @@ class _Listener:
     async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         raise MCPError(types.METHOD_NOT_FOUND, f"an agent without a session cannot be asked {method}")
 
+    @contextmanager
+    def among(self, agents: list[AgentSession]) -> Iterator[None]:
+        agents.append(self)
+        try:
+            yield
+        finally:
+            agents.remove(self)
+
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
+        if self.honoured is None:
+            if method == "notifications/message":
+                self.deliver(notification(method, params))
+            return
         changes = any(method == f"notifications/{_CHANGES.get(name)}/list_changed" for name in self.honoured)
         if changes or (method == _UPDATED and params.get("uri") in self.honoured.get("resourceSubscriptions", ())):
             self.say(method, params)

@@ -1,20 +1,22 @@
 """The tap over HTTP: an address for each attempt, and its requests by MCP's streamable HTTP transport (2025-11-25).
 
-Without a session every request is answered by JSON. In a session every request is answered by a stream of server-sent
-events, which ends with its result, and what concerns no request goes over the stream of a GET. `ClientSessions` serve
-any number of clients at one address, each as if it were an attempt at a trial.
+Without a session every request is answered by JSON, unless the server speaks of it before, in the revision 2026-07-28.
+In a session every request is answered by a stream of server-sent events, which ends with its result, and what concerns
+no request goes over the stream of a GET. `ClientSessions` serve any number of clients at one address, each as if it
+were an attempt at a trial.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
 import attrs
 from mcp import MCPError
+from mcp.shared.inbound import ERROR_CODE_HTTP_STATUS
 from starlette.types import Receive, Scope, Send
 
 from keval.errors import ServerLostError
@@ -24,7 +26,6 @@ from keval_loopback.loopback import listen, refusal
 from keval_loopback.serving import disconnected, serve
 from keval_mcp.passage.passage import Passage
 from keval_mcp.tap.agent_session import (
-    LISTEN,
     Channel,
     Talk,
     answered,
@@ -132,26 +133,20 @@ class Route:
         ):
             await self._begin(message, send)
             return
-        listens = message.get("method") == LISTEN and message.get("id") is not None
-        if listens and not self.passage.listing.begins_sessions:
-            await self._listen(message, receive, send)
+        is_request = isinstance(message.get("method"), str) and message.get("id") is not None
+        if is_request and message["method"] != "initialize" and not self.passage.listing.begins_sessions:
+            await self._answer(message, receive, send)
             return
         answer = await plain_answer(self.passage, message)
         await respond(send, 202 if answer is None else 200, b"" if answer is None else encoded(answer))
 
-    async def _listen(self, message: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        """Serve what an agent without a session listens for, until it hangs up or the attempt ends."""
+    async def _answer(self, message: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer a request of the revision that has no sessions; a client that hangs up has given it up."""
         stream = _Stream()
-
-        def deliver(told: Mapping[str, Any], about: object) -> None:
-            stream.add(told)
-            if "method" not in told:
-                stream.end()
-
-        talk = Talk(self.passage, deliver)
+        talk = Talk(self.passage, stream.take)
         try:
             await talk.take(message)
-            await stream.hear(receive, send)
+            await _until_hung_up(stream.answer(send), receive)
         finally:
             await talk.close()
 
@@ -220,7 +215,7 @@ class Relay:
             return
         self._heard = True
         try:
-            await self._unasked.hear(receive, send, self.header)
+            await _until_hung_up(self._unasked.serve(send, self.header), receive)
         finally:
             self._heard = False
 
@@ -243,17 +238,33 @@ class Relay:
             self._streams.pop(about, None)
 
 
+async def _until_hung_up(serving: Coroutine[Any, Any, None], receive: Receive) -> None:
+    """Send a response until it ends, or the client hangs up."""
+    tasks = {asyncio.create_task(serving), asyncio.create_task(disconnected(receive))}
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+_SILENT = 15.0
+"""Seconds of silence, after which a stream carries a comment, as the SDK's servers do: clients give a mute one up."""
+
+
 @attrs.define(eq=False)
 class _Stream:
     """Messages for an agent, as server-sent events, until it is ended; `most` bounds how many wait."""
 
     most: int | None = None
+    _status: int = attrs.field(default=200, init=False)
     _waiting: list[bytes] = attrs.field(factory=list, init=False)
     _more: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _ended: bool = attrs.field(default=False, init=False)
 
     def add(self, message: Mapping[str, Any]) -> None:
-        self._waiting.append(b"event: message\r\ndata: " + encoded(message) + b"\r\n\r\n")
+        self._waiting.append(encoded(message))
         if self.most is not None:
             del self._waiting[: -self.most]
         self._more.set()
@@ -262,27 +273,37 @@ class _Stream:
         self._ended = True
         self._more.set()
 
-    async def hear(self, receive: Receive, send: Send, *headers: tuple[bytes, bytes]) -> None:
-        """Serve the messages until the stream is ended or the agent hangs up."""
-        serving = asyncio.create_task(self.serve(send, *headers))
-        hanging_up = asyncio.create_task(disconnected(receive))
-        try:
-            await asyncio.wait({serving, hanging_up}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (serving, hanging_up):
-                task.cancel()
-            await asyncio.gather(serving, hanging_up, return_exceptions=True)
+    def take(self, message: Mapping[str, Any], about: object) -> None:
+        """Add a message about the one request that the stream is for, which ends with its answer."""
+        self.add(message)
+        if "method" not in message:
+            self._status = ERROR_CODE_HTTP_STATUS.get(message.get("error", {}).get("code"), 200)
+            self.end()
+
+    async def answer(self, send: Send) -> None:
+        """Send the answer as JSON, or as a stream if something is said before it, or it takes long."""
+        await self._change()
+        if self._ended and len(self._waiting) == 1:
+            await respond(send, self._status, self._waiting[0])
+        else:
+            await self.serve(send)
 
     async def serve(self, send: Send, *headers: tuple[bytes, bytes]) -> None:
         about = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache, no-transform"), *headers]
         await send({"type": "http.response.start", "status": 200, "headers": about})
         while True:
-            await self._more.wait()
+            await self._change()
             self._more.clear()
-            events, self._waiting = b"".join(self._waiting), []
-            await send({"type": "http.response.body", "body": events, "more_body": not self._ended})
+            events = [b"event: message\r\ndata: " + each + b"\r\n\r\n" for each in self._waiting]
+            body, self._waiting = b"".join(events) or b": silence\r\n\r\n", []
+            await send({"type": "http.response.body", "body": body, "more_body": not self._ended})
             if self._ended:
                 return
+
+    async def _change(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SILENT):
+                await self._more.wait()
 
 
 PATH = "/mcp"
