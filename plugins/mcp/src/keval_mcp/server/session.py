@@ -6,6 +6,7 @@ client is goes with every request. It is spoken only with a server that speaks n
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types import version as revisions
 
 from keval import __version__
+from keval_mcp.server.transports import refusals
 
 CLIENT_INFO: Mapping[str, Any] = {"name": "keval", "version": __version__}
 
@@ -80,9 +82,7 @@ async def begin(dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any]) 
         # MCP forbids a client to cancel `initialize`, and `server/discover` below.
         answer = await dispatcher.send_raw_request("initialize", offered, {"cancel_on_abandon": False})
     except MCPError as refused:
-        # Only a server that does not know the handshake may speak the revision without sessions.
-        if refused.code not in (types.METHOD_NOT_FOUND, types.UNSUPPORTED_PROTOCOL_VERSION):
-            raise
+        # A server that does not know the handshake may speak the revision without sessions; each refuses in its way.
         return Session(await _discovered(dispatcher, capabilities, refused), dispatcher, capabilities)
     version = answer.get("protocolVersion")
     if version not in revisions.HANDSHAKE_PROTOCOL_VERSIONS:
@@ -92,15 +92,23 @@ async def begin(dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any]) 
     return session
 
 
+_DISCOVERY_SECONDS = 10.0
+"""How long a server that has just refused `initialize` may take to say that it has no sessions."""
+
+
 async def _discovered(dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any], refused: MCPError) -> Listing:
     """Return what a server without a handshake says of itself; raises `refused` if it says nothing."""
     params, options = _enveloped("server/discover", {}, revisions.LATEST_MODERN_VERSION, capabilities)
     try:
-        answer = await dispatcher.send_raw_request("server/discover", params, options)
-    except MCPError:
+        with refusals():  # they are not why the server does not come up
+            async with asyncio.timeout(_DISCOVERY_SECONDS):
+                answer = await dispatcher.send_raw_request("server/discover", params, options)
+    except (MCPError, TimeoutError):
         raise refused from None
     spoken = answer.get("supportedVersions")
-    versions = [each for each in revisions.MODERN_PROTOCOL_VERSIONS if isinstance(spoken, list) and each in spoken]
+    if not isinstance(spoken, list):  # it answers so whatever it is asked
+        raise refused
+    versions = [each for each in revisions.MODERN_PROTOCOL_VERSIONS if each in spoken]
     if not versions:
         raise ValueError(f"it speaks the revisions {spoken!r} of MCP, which are unknown")
     meta = answer.get("_meta")

@@ -15,9 +15,18 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, TypeVar, cast
 import anyio
 import attrs
 import httpx2
-from anyio.abc import ObjectReceiveStream
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp.types import INTERNAL_ERROR, PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp.types import (
+    INTERNAL_ERROR,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
 
 from keval.errors import FailureKind
 from keval.records.servers import McpServer
@@ -28,7 +37,7 @@ from keval_mcp.server.process import ProcessLog, ServerProcess, environment
 if TYPE_CHECKING:  # the SDK exports no name for its stream types, and a server is forked on request
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.client._transport import TransportStreams
-    from mcp.shared._stream_protocols import ReadStream
+    from mcp.shared._stream_protocols import ReadStream, WriteStream
 
     from keval_mcp.server.forking import ForkTemplate
 
@@ -52,25 +61,53 @@ class WatchedStream(ObjectReceiveStream[T]):
     """A session's incoming messages; sets `ended` when the server closes them, and notes in `junk` what is no message.
 
     The SDK tells only the callers that are waiting, so without this the death of an idle server goes unnoticed until
-    a trial's next call fails.
+    a trial's next call fails. An error without an id refuses the request in `under_way`, if that is the only one.
     """
 
     _stream: ReadStream[T]
     _ended: asyncio.Event
     _junk: Junk
+    _under_way: set[int | str]
 
     async def receive(self) -> T:
         try:
             message = await self._stream.receive()
             if (refusal := _refusal_of(message)) is not None:
-                return cast(T, refusal)
+                return self._answered(cast(T, refusal))
             if isinstance(message, ValueError):
                 self._junk.first = self._junk.first or repr(str(_input(message) or message)[:LONGEST])
                 self._junk.count += 1
-            return message
+            return self._answered(message)
         except (anyio.EndOfStream, anyio.ClosedResourceError):
             self._ended.set()
             raise
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def _answered(self, message: T) -> T:
+        answer = message.message if isinstance(message, SessionMessage) else None
+        if isinstance(answer, JSONRPCError) and answer.id is None and len(self._under_way) == 1:
+            refusal = JSONRPCError(jsonrpc="2.0", id=self._under_way.pop(), error=answer.error)
+            return cast(T, SessionMessage(refusal))
+        if isinstance(answer, JSONRPCError | JSONRPCResponse) and answer.id is not None:
+            self._under_way.discard(answer.id)
+        return message
+
+
+@attrs.frozen
+class SentStream(ObjectSendStream[SessionMessage]):
+    """A session's outgoing messages; keeps in `under_way` the ids of the requests that await their answers."""
+
+    _stream: WriteStream[SessionMessage]
+    _under_way: set[int | str]
+
+    async def send(self, item: SessionMessage) -> None:
+        if isinstance(item.message, JSONRPCRequest):
+            self._under_way.add(item.message.id)
+        elif isinstance(item.message, JSONRPCNotification) and item.message.method == "notifications/cancelled":
+            self._under_way.discard((item.message.params or {}).get("requestId", ""))
+        await self._stream.send(item)
 
     async def aclose(self) -> None:
         await self._stream.aclose()

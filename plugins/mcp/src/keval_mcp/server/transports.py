@@ -24,7 +24,16 @@ from keval.seams.contexts import ServerSpec
 from keval_clients.bounds import ENCODINGS, MOST_REDIRECTS, RedirectError, following
 from keval_clients.network import Network
 from keval_mcp.server.process import ProcessLog
-from keval_mcp.server.streams import LONGEST, SSE_LIMIT, Junk, LostAnswer, WatchedStream, bound, stdio_streams
+from keval_mcp.server.streams import (
+    LONGEST,
+    SSE_LIMIT,
+    Junk,
+    LostAnswer,
+    SentStream,
+    WatchedStream,
+    bound,
+    stdio_streams,
+)
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.client._transport import TransportStreams
@@ -164,7 +173,8 @@ async def connect(
     """
     async with AsyncExitStack() as stack:
         incoming, outgoing = await stack.enter_async_context(await _transport(server, log, stack))
-        yield WatchedStream(incoming, ended, junk), outgoing
+        under_way: set[int | str] = set()
+        yield WatchedStream(incoming, ended, junk, under_way), SentStream(outgoing, under_way)
 
 
 async def _transport(server: McpServer | ServerSpec, log: ProcessLog, stack: AsyncExitStack) -> Transport:

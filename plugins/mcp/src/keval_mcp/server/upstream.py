@@ -197,6 +197,7 @@ class Upstream:
                     dispatcher = JSONRPCDispatcher(incoming, outgoing)
                     await group.start(dispatcher.run, self._asked, _nothing_left, self._heard)
                     self._session = await begin(dispatcher, self.audience.capabilities if self.audience else {})
+                    refused.clear()  # it may have refused the handshake
                     self.listing = await Listing.read(self._session)
                     self._ready.set()
                     await self._ended.wait()
