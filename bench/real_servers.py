@@ -84,7 +84,7 @@ def _old_sdk(version: str, transport: str) -> Server:
     url = "http://127.0.0.1:{port}/sse" if transport == "sse" else None
     return _pypi(
         f"sdk-{version}-{transport}",
-        f"mcp=={version} pydantic<2.11",
+        f"mcp=={version}{' pydantic<2.11' if version == '1.2.0' else ''}",
         ("python", str(OWN / "plain_sdk.py"), *port),
         *calls,
         url=url,
@@ -198,7 +198,7 @@ class Installed:
                     _wait_for(filled.port)
                     yield filled
                 finally:
-                    process.terminate()
+                    process.kill()  # some wait for ever for clients that have gone
 
 
 @attrs.frozen

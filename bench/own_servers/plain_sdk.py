@@ -1,9 +1,7 @@
 """A server of the official Python SDK 1.x, over stdio or SSE, for `bench/real_servers.py`: `plain_sdk.py [PORT]`."""
 
 # mypy: disable-error-code="attr-defined,untyped-decorator"
-# The SDK that keval has is a newer one.
-
-from __future__ import annotations
+# The SDK that keval has is a newer one. Version 1.10 reads annotations as they are, so none is a text here.
 
 import sys
 

@@ -94,7 +94,7 @@ class ServerSpec:
     `isolation` says whether the trials of a condition share one connection (`condition`) or each trial has its own
     (`trial`). With `auto` they share it if every tool that is offered is read-only by its `readOnlyHint` and answers
     equal calls alike, or if `keeps_trials_apart`, which a bundle sets for a server that does so by what it is told. At
-    most `max_clients` trials of a run use it at once. `folder` gives each process a folder of its own in place of `cwd`.
+    most `max_clients` trials of a run use it at once. `folder` gives each process one of its own in place of `cwd`.
 
     `meta` goes with every call through the tap as entries of `_meta`; `trial_facts` are the same for servers of one
     trial, as variables `KEVAL_…` or headers `x-keval-…`: for a process only with `isolation: trial` or without the tap,
