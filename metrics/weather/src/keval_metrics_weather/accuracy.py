@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import attrs
 
-from keval import Scale, Score, Trial
+from keval import Score, Trial
 from keval_metrics_weather.reading.conditions import VOCABULARY, Condition, Group, Vocabulary
 from keval_metrics_weather.reading.gazetteer import place_key
 from keval_metrics_weather.reading.kinds import of_the_air
@@ -16,8 +16,7 @@ from keval_metrics_weather.reading.statements import Reading, Statement
 from keval_metrics_weather.reading.times import LATER, NOW, PAST, TODAY, TONIGHT
 from keval_metrics_weather.reading.words import Text, read, word_set
 from keval_metrics_weather.scores import (
-    FUNCTIONAL_PERFORMANCE,
-    SCALE,
+    FunctionalPerformance,
     check_rising,
     mark,
     neutral,
@@ -63,15 +62,12 @@ class _Finding(NamedTuple):
 
 
 @attrs.frozen
-class Accuracy:
+class Accuracy(FunctionalPerformance):
     """Starts at 1 and takes points off for each statement about the asked city and day that is not true.
 
     Temperatures up to `rounding` °C off cost nothing, up to `tolerance` `near_penalty`, more `far_penalty`. Neutral
     without ground truth, and when the answer states nothing that can be compared with it.
     """
-
-    scale: ClassVar[Scale] = SCALE
-    category: ClassVar[str] = FUNCTIONAL_PERFORMANCE
 
     rounding: float = not_negative(1.0)
     tolerance: float = not_negative(2.0)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import attrs
 
-from keval import Message, Scale, Score, Trial
+from keval import Message, Score, Trial
 from keval_metrics_weather.questions import NO_LOCATION, Query, ask_alike, clarifying, only_asks_back, query
 from keval_metrics_weather.reading.advice import advice
 from keval_metrics_weather.reading.asking import asking, assumed
 from keval_metrics_weather.reading.statements import weather_data
 from keval_metrics_weather.reading.temperatures import Quantity, quantities
 from keval_metrics_weather.reading.words import Said, Text, affirmed, find, read
-from keval_metrics_weather.scores import BEHAVIORAL_QUALITY, SCALE, Point, excerpt, neutral, not_negative, share, tally
+from keval_metrics_weather.scores import BehavioralQuality, Point, excerpt, neutral, not_negative, share, tally
 from keval_metrics_weather.turns import turn_of
 from keval_metrics_weather.wording import CLARIFYING, GUIDING, ITEMS, RECOMMENDING
 
@@ -23,14 +23,11 @@ _PLACE = ("city", "location", "place", "town", "where")
 
 
 @attrs.frozen
-class AmbiguityHandling:
+class AmbiguityHandling(BehavioralQuality):
     """Adds points for clarifying, sensible assumptions, help and guidance when the question is ambiguous.
 
     An answer with none of them is penalised. Neutral when the question is clear.
     """
-
-    scale: ClassVar[Scale] = SCALE
-    category: ClassVar[str] = BEHAVIORAL_QUALITY
 
     base: float = share(0.5)
     clarification_points: float = not_negative(0.4)
@@ -91,7 +88,7 @@ class _Exchange:
 
 
 @attrs.frozen
-class Repeatability:
+class Repeatability(BehavioralQuality):
     """Compares the answer with the one to the latest like question of the conversation.
 
     Questions are alike when they are about the same places and days, want weather both or neither, and share at least
@@ -100,9 +97,6 @@ class Repeatability:
     changes. Items agree when half of them are the same. Neutral, with the base as its value, when no like question came
     before.
     """
-
-    scale: ClassVar[Scale] = SCALE
-    category: ClassVar[str] = BEHAVIORAL_QUALITY
 
     base: float = share(0.7)
     temperature_points: float = not_negative(0.3)

@@ -13,7 +13,7 @@ from keval import Scale, Score, Trial
 from keval.plugin import FieldError, suggestion
 from keval_metrics_weather.reading.failures import failures
 from keval_metrics_weather.reading.words import Text, read
-from keval_metrics_weather.scores import DEVELOPER_EXPERIENCE, SCALE, neutral, not_negative, share, tally
+from keval_metrics_weather.scores import SCALE, neutral, not_negative, share, tally
 from keval_metrics_weather.wording import ERRORS
 
 _LEVELS = ("low", "medium", "high")
@@ -88,7 +88,7 @@ class _OfTheFramework(ABC):
     __slots__ = ()
 
     scale: ClassVar[Scale] = SCALE
-    category: ClassVar[str] = DEVELOPER_EXPERIENCE
+    category: ClassVar[str] = "Developer experience"
 
     def check_characteristics(self, characteristics: Mapping[str, object]) -> Iterable[FieldError]:
         """Return what is wrong with the characteristics of an agent; see `keval.plugin.AgentChecker`."""

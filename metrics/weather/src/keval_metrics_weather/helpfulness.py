@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from typing import ClassVar
 
 import attrs
 
-from keval import Scale, Score, Trial
+from keval import Score, Trial
 from keval_metrics_weather.preferences import acknowledged, preferences_of, suggested_indoors, suggested_outdoors
 from keval_metrics_weather.questions import only_asks_back
 from keval_metrics_weather.reading.advice import Advice, advice, advice_against, instructed, reasons_given
@@ -15,7 +14,7 @@ from keval_metrics_weather.reading.conditions import Group, conditions
 from keval_metrics_weather.reading.failures import failures
 from keval_metrics_weather.reading.statements import weather_data
 from keval_metrics_weather.reading.words import Said, Text, affirmed, find
-from keval_metrics_weather.scores import FUNCTIONAL_PERFORMANCE, SCALE, neutral, not_negative, share, tally
+from keval_metrics_weather.scores import FunctionalPerformance, neutral, not_negative, share, tally
 from keval_metrics_weather.turns import Turn, turn_of
 from keval_metrics_weather.wording import (
     AWARENESS,
@@ -34,14 +33,11 @@ from keval_metrics_weather.wording import (
 
 
 @attrs.frozen
-class TaskCompletion:
+class TaskCompletion(FunctionalPerformance):
     """Adds points for figures, recommendations and substance; takes some off for errors and missing information.
 
     An answer is substantial from `substantial` characters on, and too short below `shortest`.
     """
-
-    scale: ClassVar[Scale] = SCALE
-    category: ClassVar[str] = FUNCTIONAL_PERFORMANCE
 
     base: float = share(0.5)
     numbers_points: float = not_negative(0.2)
@@ -92,16 +88,13 @@ _MARKS = frozenset(",.!;:—–-\n")
 
 
 @attrs.frozen
-class RecommendationQuality:
+class RecommendationQuality(FunctionalPerformance):
     """Adds points for specific items, for reasons and for several recommendations.
 
     Several are `several` different recommending words or items. What is advised against ("No, you won't need an
     umbrella.") is advice where it was asked for and nothing is recommended. Neutral when advice was neither asked for
     nor given, and when the answer must first ask for the location.
     """
-
-    scale: ClassVar[Scale] = SCALE
-    category: ClassVar[str] = FUNCTIONAL_PERFORMANCE
 
     base: float = share(0.5)
     items_points: float = not_negative(0.2)
@@ -165,15 +158,12 @@ _WET = ("rain", "thunderstorm")
 
 
 @attrs.frozen
-class AdaptationQuality:
+class AdaptationQuality(FunctionalPerformance):
     """Adds points for warm clothing in the cold, protection from rain, and activities indoors or outdoors as preferred.
 
     Preferences are the sample's and those the agent's tools learned during the conversation. It is cold up to
     `cold` °C. Neutral without preferences, and when none of them bears on this weather.
     """
-
-    scale: ClassVar[Scale] = SCALE
-    category: ClassVar[str] = FUNCTIONAL_PERFORMANCE
 
     base: float = share(0.5)
     cold_points: float = not_negative(0.15)

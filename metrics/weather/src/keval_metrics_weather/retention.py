@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import count
-from typing import ClassVar
 
 import attrs
 
-from keval import Message, Scale, Score, Trial
+from keval import Message, Score, Trial
 from keval_metrics_weather.preferences import acknowledged, preferences_stated
 from keval_metrics_weather.questions import NO_LOCATION, Query, ask_alike, cities_mentioned, query
 from keval_metrics_weather.reading.asking import asking
@@ -27,7 +26,7 @@ from keval_metrics_weather.reading.times import (
     times_of_day,
 )
 from keval_metrics_weather.reading.words import Said, Text, find, read, roots
-from keval_metrics_weather.scores import FUNCTIONAL_PERFORMANCE, SCALE, neutral, not_negative, share, tally
+from keval_metrics_weather.scores import FunctionalPerformance, neutral, not_negative, share, tally
 from keval_metrics_weather.turns import turn_of
 from keval_metrics_weather.wording import AWARENESS, ITEMS, OUTDOOR
 
@@ -61,16 +60,13 @@ class _Remembered:
 
 
 @attrs.frozen
-class ContextRetention:
+class ContextRetention(FunctionalPerformance):
     """Adds points when a city, a preference or a time of the conversation so far comes back in the answer.
 
     What the question leaves open and the conversation has told is missed when it does not. A message that wants none
     of it ("Thank you, that's all.") misses nothing. Neutral without a history, when it mentions none of the three, and
     when nothing of it was wanted and none came back.
     """
-
-    scale: ClassVar[Scale] = SCALE
-    category: ClassVar[str] = FUNCTIONAL_PERFORMANCE
 
     base: float = share(0.5)
     city_points: float = not_negative(0.2)

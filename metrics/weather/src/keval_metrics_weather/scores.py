@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import attrs
 from attrs.validators import and_, ge, le
@@ -17,10 +17,23 @@ SCALE = Scale(bands={"poor": 0.0, "acceptable": 0.4, "good": 0.7, "excellent": 0
 """From 0 to 1, each band from where the document lets it begin (metrics-assessment.md, Overview)."""
 
 
-FUNCTIONAL_PERFORMANCE = "Functional performance"
-DEVELOPER_EXPERIENCE = "Developer experience"
-BEHAVIORAL_QUALITY = "Behavioral quality"
-"""The categories of the metrics (metrics-assessment.md, Overview and Conclusion)."""
+class FunctionalPerformance:
+    """A metric of this category (metrics-assessment.md, Overview and Conclusion)."""
+
+    __slots__ = ()
+
+    scale: ClassVar[Scale] = SCALE
+    category: ClassVar[str] = "Functional performance"
+
+
+class BehavioralQuality:
+    """A metric of this category (metrics-assessment.md, Overview and Conclusion)."""
+
+    __slots__ = ()
+
+    scale: ClassVar[Scale] = SCALE
+    category: ClassVar[str] = "Behavioral quality"
+
 
 T = TypeVar("T", int, float)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import attrs
 
-from keval import Scale, Score, ToolCall, Trial
+from keval import Score, ToolCall, Trial
 from keval_metrics_weather.questions import clarifying, only_asks_back
 from keval_metrics_weather.reading.advice import Advice, advice, flow_of
 from keval_metrics_weather.reading.asking import alternatives_offered
@@ -16,9 +16,8 @@ from keval_metrics_weather.reading.failures import failures
 from keval_metrics_weather.reading.statements import WeatherData, weather_data
 from keval_metrics_weather.reading.words import Text, affirmed, read
 from keval_metrics_weather.scores import (
-    BEHAVIORAL_QUALITY,
-    FUNCTIONAL_PERFORMANCE,
-    SCALE,
+    BehavioralQuality,
+    FunctionalPerformance,
     check_rising,
     neutral,
     not_negative,
@@ -86,15 +85,12 @@ def last_calls(trial: Trial) -> LastCalls:
 
 
 @attrs.frozen
-class ResponseTime:
+class ResponseTime(FunctionalPerformance):
     """Scores the seconds from the last question to its answer.
 
     Below `excellent` it is `excellent_value`; from there on it runs evenly from `good_value` to `acceptable_value` at
     `good`, to `slow_value` at `acceptable` and to `slowest_value` at `slowest`. Neutral without timing.
     """
-
-    scale: ClassVar[Scale] = SCALE
-    category: ClassVar[str] = FUNCTIONAL_PERFORMANCE
 
     excellent: float = not_negative(2.0)
     good: float = not_negative(5.0)
@@ -143,15 +139,12 @@ def _seconds(trial: Trial) -> float | None:
 
 
 @attrs.frozen
-class ToolCallCount:
+class ToolCallCount(FunctionalPerformance):
     """Scores how many tool calls the last answer took: fewer is better, none is neutral.
 
     A call counts as often as a server ran it, and once where nobody watched or where it is only counted. Neutral, too,
     when it is not known whether tools were called.
     """
-
-    scale: ClassVar[Scale] = SCALE
-    category: ClassVar[str] = FUNCTIONAL_PERFORMANCE
 
     optimal: int = not_negative(2)
     good: int = not_negative(4)
@@ -199,7 +192,7 @@ _SENTENCE_ENDS = frozenset(".!?\n")
 
 
 @attrs.frozen
-class ActionPlanning:
+class ActionPlanning(FunctionalPerformance):
     """Adds points, from nothing, for weather data, for data before advice, for fitting tools and for words of order.
 
     A direct answer ("Yes, take an umbrella.") may come first. Calls that are only counted retrieved data, but not by a
@@ -207,9 +200,6 @@ class ActionPlanning:
     others return is no weather data. Neutral when no weather was asked for and the answer has neither weather data nor
     advice nor calls of such tools, and when the answer must first ask for the location.
     """
-
-    scale: ClassVar[Scale] = SCALE
-    category: ClassVar[str] = FUNCTIONAL_PERFORMANCE
 
     data_points: float = not_negative(0.3)
     sequence_points: float = not_negative(0.3)
@@ -284,15 +274,12 @@ def _fits(wants_forecast: bool, worked: Sequence[str], trial: Trial) -> bool:
 
 
 @attrs.frozen
-class ErrorRecovery:
+class ErrorRecovery(BehavioralQuality):
     """Adds points for what an answer offers when something failed, is missing or is unclear.
 
     A message of fewer than `brief` characters without an alternative is penalised, as is passing over a failed tool
     call. Neutral when nothing failed, is missing or is unclear.
     """
-
-    scale: ClassVar[Scale] = SCALE
-    category: ClassVar[str] = BEHAVIORAL_QUALITY
 
     base: float = share(0.5)
     handled_points: float = not_negative(0.3)
