@@ -293,7 +293,7 @@ def directly(installed: Installed, version: str) -> dict[str, Any]:
         else:
             command, *args = filled.command
             target = StdioServerParameters(command=command, args=args, env=filled.environ, cwd=filled.folder)
-        return asyncio.run(told(target, filled, version if version in MODERN_PROTOCOL_VERSIONS else "legacy"))
+        return asyncio.run(told(target, filled, "auto" if version in MODERN_PROTOCOL_VERSIONS else "legacy"))
 
 
 def tapped(installed: Installed) -> dict[str, Any]:
