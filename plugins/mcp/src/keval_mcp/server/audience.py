@@ -116,7 +116,8 @@ class Audience:
             if listener is not None:
                 listener(params)
             return
-        if method == "notifications/cancelled":  # of a request of the server, whose answering has ended with it
+        # The one is of a request of the server, whose answering has ended with it, and the other of keval's listening.
+        if method in ("notifications/cancelled", "notifications/subscriptions/acknowledged"):
             return
         self.tell(self._hearers(method, params), method, params)
         if method == TOOLS_LIST_CHANGED:

@@ -21,9 +21,19 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types import version as revisions
 
 from keval import __version__
+from keval_mcp.server.streams import LISTEN
 from keval_mcp.server.transports import refusals
 
 CLIENT_INFO: Mapping[str, Any] = {"name": "keval", "version": __version__}
+
+
+CHANGES = {"toolsListChanged": "tools", "promptsListChanged": "prompts", "resourcesListChanged": "resources"}
+"""What `subscriptions/listen` can ask for, and the capability that says so."""
+
+
+def told_changes(capabilities: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return which of `CHANGES` a server with these capabilities tells."""
+    return tuple(name for name, listed in CHANGES.items() if (capabilities.get(listed) or {}).get("listChanged"))
 
 
 @attrs.frozen
@@ -150,7 +160,9 @@ def _enveloped(
     name = params.get(inbound.NAME_BEARING_METHODS.get(method, ""))
     if isinstance(name, str):
         headers[inbound.MCP_NAME_HEADER] = inbound.encode_header_value(name)
-    return {**params, "_meta": meta}, {"headers": headers, "cancel_on_abandon": method != "server/discover"}
+    # Nobody waits for the end of listening, which is that of the session.
+    may_cancel = method not in ("server/discover", LISTEN)
+    return {**params, "_meta": meta}, {"headers": headers, "cancel_on_abandon": may_cancel}
 
 
 _MOST_PAGES = 1000

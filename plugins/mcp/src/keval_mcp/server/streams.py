@@ -95,6 +95,10 @@ class WatchedStream(ObjectReceiveStream[T]):
         return message
 
 
+LISTEN = "subscriptions/listen"
+"""The request whose answer is what a server without sessions says unasked, and lasts."""
+
+
 @attrs.frozen
 class SentStream(ObjectSendStream[SessionMessage]):
     """A session's outgoing messages; keeps in `under_way` the ids of the requests that await their answers."""
@@ -103,7 +107,7 @@ class SentStream(ObjectSendStream[SessionMessage]):
     _under_way: set[int | str]
 
     async def send(self, item: SessionMessage) -> None:
-        if isinstance(item.message, JSONRPCRequest):
+        if isinstance(item.message, JSONRPCRequest) and item.message.method != LISTEN:
             self._under_way.add(item.message.id)
         elif isinstance(item.message, JSONRPCNotification) and item.message.method == "notifications/cancelled":
             self._under_way.discard((item.message.params or {}).get("requestId", ""))

@@ -29,8 +29,8 @@ from keval.seams.contexts import ServerSpec
 from keval_mcp.server.audience import Audience
 from keval_mcp.server.options import shown_url
 from keval_mcp.server.process import ProcessLog
-from keval_mcp.server.session import Listing, Session, begin, check_result, tool_error
-from keval_mcp.server.streams import TOO_DEEP, TOO_LARGE, UNREADABLE, Junk, TooLargeError
+from keval_mcp.server.session import Listing, Session, begin, check_result, told_changes, tool_error
+from keval_mcp.server.streams import LISTEN, TOO_DEEP, TOO_LARGE, UNREADABLE, Junk, TooLargeError
 from keval_mcp.server.transports import connect, refusals
 from keval_mcp.server.waiting import ProgressTimeout
 
@@ -39,6 +39,9 @@ T = TypeVar("T")
 CHECK_SECONDS = 5.0
 """How long a server that failed a call may take to list its tools before its session is given up."""
 
+_LISTENS = 20
+"""How often a server that drops who listens for its changes is listened to anew."""
+_LISTEN_PAUSE = 1.0
 _CLOSE_SECONDS = 3.0
 _CANCEL_SECONDS = 0.5
 """How long a request that is given up is waited for: the SDK tells the server, which may take nothing any more."""
@@ -67,6 +70,7 @@ class Upstream:
     _owner: asyncio.Task[None] = attrs.field(init=False)
     _ready: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _ended: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _answered: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _checking: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _scope: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
     _log: ProcessLog = attrs.field(factory=ProcessLog, init=False)
@@ -148,6 +152,7 @@ class Upstream:
         else:
             try:
                 result = request.result()
+                self._answered.set()
                 if _is_json(result):
                     return result
                 problem, alone = f"answered {what} with NaN or Infinity, which is no JSON", True
@@ -200,6 +205,8 @@ class Upstream:
                     refused.clear()  # it may have refused the handshake
                     self.listing = await Listing.read(self._session)
                     self._ready.set()
+                    if not self.listing.begins_sessions and self.audience is not None:
+                        group.start_soon(self._listen, self.audience)
                     await self._ended.wait()
                     group.cancel_scope.cancel()
             except Exception as error:  # noqa: BLE001 - a seam: whatever ends a session is the reason callers are given
@@ -209,6 +216,23 @@ class Upstream:
                 self._ended.set()
                 # Wakes whoever waits in `connect`, also where the session never began.
                 self._ready.set()
+
+    async def _listen(self, audience: Audience) -> None:
+        """Listen for what a server without sessions tells of its changes; one that does not is read after trials."""
+        wanted = dict.fromkeys(told_changes(self.listing.capabilities), True)
+        for again in range(_LISTENS if wanted else 0):
+            if again:
+                await asyncio.sleep(_LISTEN_PAUSE)
+                # A request to a server that is away would end the session, so another's answer is waited for.
+                self._answered.clear()
+                await self._answered.wait()
+                audience.relist()
+            with refusals():  # the session does not end by them
+                try:
+                    await self._session.request(LISTEN, {"notifications": wanted})
+                except MCPError as error:
+                    if error.code == METHOD_NOT_FOUND:
+                        return
 
     async def relist(self) -> Listing | None:
         """Read the tools again; `None` if the server does not list them in time, or not any more."""

@@ -27,7 +27,8 @@ from keval.errors import ServerLostError
 from keval.records.cassettes import ReplayMissError
 from keval_mcp.passage.passage import Passage
 from keval_mcp.server.audience import AgentSession
-from keval_mcp.server.session import Listing, tool_error
+from keval_mcp.server.session import CHANGES, Listing, told_changes, tool_error
+from keval_mcp.server.streams import LISTEN
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.client._transport import TransportStreams
@@ -171,10 +172,6 @@ class Talk:
             answer.set_result(dict(result) if isinstance(result, Mapping) else {})
 
 
-LISTEN = "subscriptions/listen"
-"""The request whose answer is what a server without sessions says unasked; the tap serves it."""
-
-_CHANGES = {"toolsListChanged": "tools", "promptsListChanged": "prompts", "resourcesListChanged": "resources"}
 _UPDATED = "notifications/resources/updated"
 
 
@@ -191,11 +188,7 @@ async def _listened(
     if not isinstance(wanted, dict) or not isinstance(uris, list | None):
         raise MCPError(types.INVALID_PARAMS, "notifications says by an object what to listen for")
     offered = passage.listing.capabilities
-    honoured: dict[str, Any] = {
-        name: True
-        for name, listed in _CHANGES.items()
-        if wanted.get(name) is True and (offered.get(listed) or {}).get("listChanged")
-    }
+    honoured: dict[str, Any] = {name: True for name in told_changes(offered) if wanted.get(name) is True}
     if uris and (offered.get("resources") or {}).get("subscribe"):
         honoured["resourceSubscriptions"] = uris
     listener = _Listener(honoured, {SUBSCRIPTION_ID_META_KEY: number}, deliver)
@@ -230,7 +223,7 @@ class _Listener:
             if method == "notifications/message":
                 self.deliver(notification(method, params))
             return
-        changes = any(method == f"notifications/{_CHANGES.get(name)}/list_changed" for name in self.honoured)
+        changes = any(method == f"notifications/{CHANGES.get(name)}/list_changed" for name in self.honoured)
         if changes or (method == _UPDATED and params.get("uri") in self.honoured.get("resourceSubscriptions", ())):
             self.say(method, params)
 

@@ -1,0 +1,40 @@
+"""keval listens for what a server without sessions tells of its changes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import pytest
+
+from keval import Sample
+from keval_mcp import Stdio
+from keval_mcp.server import upstream
+from tests.contexts import started
+
+
+def test_server_that_drops_who_listens_is_listened_to_again(
+    server: Callable[..., Stdio], sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upstream, "_LISTEN_PAUSE", 0.01)
+
+    async def run() -> tuple[list[str], float]:
+        async with started(server("listened"), "every") as source, source.open(sample, "t") as context:
+            (reached,) = context.servers
+            assert reached.channel is not None
+            answers = []
+            for _ in range(4):
+                (block,) = (await reached.channel.call_tool("drop", {}))["content"]
+                answers.append(block["text"])
+                await asyncio.sleep(0.1)
+            assert reached.log is not None
+            assert reached.log.lost is None
+            ending = time.perf_counter()
+        return answers, time.perf_counter() - ending
+
+    answers, took = asyncio.run(asyncio.wait_for(run(), 30))
+
+    # The call after a drop is what says that the server is there; the next one finds keval listening again.
+    assert ["1 listening", "0 listening", "1 listening", "0 listening"] == answers
+    assert took < 1
