@@ -127,5 +127,7 @@ def test_a_tool_that_a_framework_leaves_out_fails_its_trial_with_the_remedy(run:
 def test_the_manifest_says_that_trials_have_the_server_to_themselves(run: Project) -> None:
     conditions = run.read("manifest.json")["conditions"]
 
-    assert (False, True) == tuple(conditions[name]["servers"]["every"]["shared"] for name in ("every", "few"))
-    assert "not read-only" in conditions["every"]["servers"]["every"]["sharing"]
+    servers = [conditions[name]["servers"]["every"] for name in ("every", "few")]
+    assert [False, False] == [server["shared"] for server in servers]
+    assert "not read-only" in servers[0]["sharing"]
+    assert "the input schema has no example for `message` of echo" in servers[1]["sharing"]
