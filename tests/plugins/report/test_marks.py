@@ -19,7 +19,7 @@ def test_marks_are_read_in_the_order_of_the_text() -> None:
         {"start": 6, "end": 10, "label": "temperature"},
     ]
 
-    found = marks_of(Score(1.0, details={"marks": told, "read": [{"said": "It", "at": [0, 2]}]}), ANSWER)
+    found = marks_of(Score(1.0, details={"marks": told}), ANSWER)
 
     expected = [Mark(6, 10, "temperature"), Mark(6, 7, "figure", "good"), Mark(27, 32, "feels like", "bad")]
     assert expected == [*found]
@@ -45,9 +45,3 @@ def test_an_unknown_kind_or_label_is_none() -> None:
     told = [{"start": 0, "end": 2, "label": ["x"], "kind": {}}, {"start": 0, "end": 2, "kind": "splendid"}]
 
     assert (Mark(0, 2), Mark(0, 2)) == marks_of(Score(1.0, details={"marks": told}), ANSWER)
-
-
-def test_details_of_older_versions_are_read() -> None:
-    read = [{"said": "3 °C", "at": [6, 10], "kind": "temperature", "value": 3.0, "place": None}, {"at": [0, 1]}]
-
-    assert (Mark(6, 10, "kind temperature, value 3.0"),) == marks_of(Score(1.0, details={"read": read}), ANSWER)

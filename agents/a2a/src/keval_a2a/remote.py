@@ -79,7 +79,6 @@ class _Body(httpx.AsyncByteStream):
 class RemoteAgent:
     """An agent that speaks A2A, by its card."""
 
-    card: AgentCard
     _client: Client
     transport: Transport
     _http: httpx.AsyncClient
@@ -94,7 +93,7 @@ class RemoteAgent:
             card = await _fetch_card(http, url)
             _keep_near(card, url, named=url.endswith(".json") and not headers)
             config = ClientConfig(httpx_client=http, supported_protocol_bindings=[*_BINDINGS])
-            return cls(card, ClientFactory(config).create(card), transport, http)
+            return cls(ClientFactory(config).create(card), transport, http)
         except ValueError as error:
             await http.aclose()
             offered = ", ".join(each.protocol_binding for each in card.supported_interfaces) or "none"

@@ -225,8 +225,6 @@ def finished_rows(run: Run, name: str) -> Mapping[str, Iterable[Row]]:
         return left_out(name, PLAY)
     if summary is None or summary.unfinished or any(arm.missing for arm in summary.arms):
         return left_out(name, UNFINISHED)
-    if sum(arm.trials for arm in summary.trials) != manifest.trials:  # as summaries of older versions do not say it
-        return left_out(name, UNFINISHED)
     tables = {
         "runs": [_run(run, manifest, summary)],
         "arms": _arms(manifest, summary),
