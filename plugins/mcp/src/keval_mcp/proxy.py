@@ -99,8 +99,9 @@ class McpProxy:
         self, use: ServerUse, server: ServerSpec, changes: Changes, connection: ServerConnection
     ) -> tuple[Sharing, bool]:
         """Return whether trials share a server that only reads by its hints, and whether it was asked nothing."""
-        if use.start_ahead == 1 and server.transport == "stdio":
-            return Sharing(False, "one trial is planned, for which no readOnlyHint is tried"), True
+        if use.start_ahead == 1:
+            told = "one trial is planned, for which no readOnlyHint is tried"
+            return Sharing(False, told, verified=server.transport == "stdio"), True
         own = {*changes.names.values()}
         tools = [tool for tool in changes.original.tools if tool["name"] in own]
         return await sharing_by_hints(server, tools, connection, self._starter)

@@ -240,9 +240,11 @@ class Relay:
 
 async def _until_hung_up(serving: Coroutine[Any, Any, None], receive: Receive) -> None:
     """Send a response until it ends, or the client hangs up."""
-    tasks = {asyncio.create_task(serving), asyncio.create_task(disconnected(receive))}
+    tasks = (asyncio.create_task(serving), asyncio.create_task(disconnected(receive)))
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if tasks[0].done():
+            tasks[0].result()  # raises what went wrong
     finally:
         for task in tasks:
             task.cancel()
