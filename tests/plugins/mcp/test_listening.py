@@ -12,6 +12,7 @@ from keval import Sample
 from keval_mcp import Stdio
 from keval_mcp.server import upstream
 from tests.contexts import started
+from tests.plugins.mcp.agent_clients import connected, said
 
 
 def test_server_that_drops_who_listens_is_listened_to_again(
@@ -38,3 +39,18 @@ def test_server_that_drops_who_listens_is_listened_to_again(
     # The call after a drop is what says that the server is there; the next one finds keval listening again.
     assert ["1 listening", "0 listening", "1 listening", "0 listening"] == answers
     assert took < 1
+
+
+def test_agent_that_listens_no_more_is_listened_for_no_more(server: Callable[..., Stdio], sample: Sample) -> None:
+    async def run() -> None:
+        async with (
+            started(server("listened"), "every") as source,
+            source.open(sample, "t") as context,
+            connected(context.servers[0].url or "", {"mode": "auto"}) as client,
+        ):
+            async with client.listen(resource_subscriptions=["note://a"]):
+                assert said(await client.call_tool("touch")) == "2 listening"
+            while said(await client.call_tool("touch")) != "1 listening":
+                pass  # it takes the tap a moment to see that the agent has hung up
+
+    asyncio.run(asyncio.wait_for(run(), 30))

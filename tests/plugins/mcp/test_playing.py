@@ -11,7 +11,7 @@ import attrs
 import pytest
 from httpx2 import AsyncClient
 from mcp import Client, MCPError
-from mcp.client.subscriptions import ToolsListChanged
+from mcp.client.subscriptions import ResourceUpdated, ToolsListChanged
 
 from keval import Sample
 from keval.plugin import Intervention, McpServer, PreflightError, ServerLostError
@@ -411,23 +411,28 @@ def test_tools_for_clients_with_capabilities_are_offered_changed_and_played_agai
     assert all(each.listing in {blob.sha256 for blob in live.log.blobs} for each in live.log.calls)
 
 
-def test_agent_that_listens_to_a_server_without_sessions_hears_of_its_tools(
+def test_agent_that_listens_to_a_server_without_sessions_hears_of_changes(
     server: Callable[..., Stdio], nowhere: Stdio
 ) -> None:
-    async def unlock(client: Client) -> list[Any]:
+    async def change(client: Client) -> list[Any]:
         async with client.listen(tools_list_changed=True) as heard:
-            answer = said(await client.call_tool("unlock"))
-            return [answer, await anext(heard), [tool.name for tool in (await client.list_tools()).tools]]
+            alone = [said(await client.call_tool("unlock")), await anext(heard)]
+            async with client.listen(resource_subscriptions=["note://a", "note://b"]) as updated:
+                both = [said(await client.call_tool("touch")), await anext(updated)]
+        tools = [tool.name for tool in (await client.list_tools()).tools]
+        return [*alone, *both, tools]
 
-    use = as_client(unlock, mode="auto")
     absent = attrs.evolve(nowhere, dynamic_tools="follow")
 
+    use = as_client(change, mode="auto")
     live, played, _ = recorded_and_played(server("listened", dynamic_tools="follow"), use, absent=absent)
 
-    assert ["1 listening", ToolsListChanged(), ["unlock", "drop", "enter"]] == live.answer
+    alone, both = ["1 listening", ToolsListChanged()], ["2 listening", ResourceUpdated("note://a")]
+    assert [*alone, *both, ["unlock", "drop", "touch", "enter"]] == live.answer
     assert live.answer == played.answer
     assert live.recorded == played.recorded
-    assert ["notifications/tools/list_changed"] == [each.method for each in live.log.exchanges]
+    told = ["notifications/tools/list_changed", "notifications/resources/updated"]
+    assert told == [each.method for each in live.log.exchanges]
 
 
 @pytest.mark.slow

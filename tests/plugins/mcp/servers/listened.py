@@ -1,6 +1,6 @@
 """A server of the revision 2026-07-28 that tells who listens for it that its tools change: `unlock` adds `enter`.
 
-`drop` ends the listening. Each result says how many listen.
+`drop` ends the listening, and `touch` changes the resource `note://a`. Each result says how many listen.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import sys
 from typing import Any
 
 PREFIX = "io.modelcontextprotocol/"
-tools = ["unlock", "drop"]
-listening: list[Any] = []
+tools = ["unlock", "drop", "touch"]
+listening: dict[Any, dict[str, Any]] = {}
 
 
 def say(**message: Any) -> None:
@@ -23,15 +23,23 @@ def stamped(number: Any, **more: Any) -> dict[str, Any]:
     return {**more, "_meta": {PREFIX + "subscriptionId": number}}
 
 
+def tell(method: str, asked: str, **params: Any) -> None:
+    for number, wanted in listening.items():
+        if wanted.get(asked):
+            say(method=f"notifications/{method}", params=stamped(number, **params))
+
+
 def call(name: str) -> dict[str, Any]:
     count = len(listening)
     if name == "unlock":
         tools.append("enter")
-        for number in listening:
-            say(method="notifications/tools/list_changed", params=stamped(number))
+        tell("tools/list_changed", "toolsListChanged")
     elif name == "drop":
         while listening:
-            say(id=listening[0], result=stamped(listening.pop(0)))
+            number, _ = listening.popitem()
+            say(id=number, result=stamped(number))
+    elif name == "touch":
+        tell("resources/updated", "resourceSubscriptions", uri="note://a")
     return {"content": [{"type": "text", "text": f"{count} listening"}]}
 
 
@@ -41,16 +49,19 @@ for line in sys.stdin:
     result: dict[str, Any] | None = None
     match message["method"]:
         case "server/discover":
-            result = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {"listChanged": True}}}
+            can = {"tools": {"listChanged": True}, "resources": {"subscribe": True}}
+            result = {"supportedVersions": ["2026-07-28"], "capabilities": can}
         case "tools/list":
             result = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in tools]}
         case "tools/call":
             result = call(params["name"])
         case "subscriptions/listen":
-            listening.append(number)
+            listening[number] = params["notifications"]
             told = stamped(number, notifications=params["notifications"])
             say(method="notifications/subscriptions/acknowledged", params=told)
             continue
+        case "notifications/cancelled":
+            listening.pop(params["requestId"], None)
     if result is not None:
         say(id=number, result={"resultType": "complete", **result})
     elif number is not None:

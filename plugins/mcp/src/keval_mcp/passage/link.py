@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
@@ -290,6 +290,11 @@ class LiveLink:
         """Send a notification. Raises ServerLostError."""
         await (await self._reach()).notify(method, params)
 
+    async def listen(self, uris: Sequence[str]) -> None:
+        """Let a server without sessions tell of changes of these resources."""
+        with suppress(ServerLostError):  # who calls it then is told
+            await (await self._reach()).listen({"resourceSubscriptions": [*uris]})
+
     async def close(self, *, well: bool) -> None:
         """Note that the attempt ends; `well` says that no request is under way and the server was not lost.
 
@@ -429,6 +434,9 @@ class ReplayedLink:
         if played.error is not None:
             self.bystander = lost_beside(played.error)
             raise error_in(played.error)
+
+    async def listen(self, uris: Sequence[str]) -> None:
+        pass  # what was told is played
 
     async def close(self, *, well: bool) -> None:
         try:

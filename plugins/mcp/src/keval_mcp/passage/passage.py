@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import Any, TypeAlias
@@ -175,6 +175,17 @@ class Passage:
             return
         if self.traffic_log is not None:
             self.traffic_log.end(number, error=error)
+
+    async def listen(self, uris: Sequence[str]) -> None:
+        """Hear of changes of these resources, and of the lists, until the attempt ends."""
+        self.subscribed.update(uris)
+        listening = [asyncio.create_task(self.link.listen(uris))] if uris else []
+        try:
+            await self.ended.wait()
+        finally:
+            for each in listening:
+                each.cancel()
+            await asyncio.gather(*listening, return_exceptions=True)
 
     async def close(self) -> None:
         """End the calls still under way; each is recorded as abandoned."""

@@ -21,7 +21,6 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types import version as revisions
 
 from keval import __version__
-from keval_mcp.server.streams import LISTEN
 from keval_mcp.server.transports import refusals
 
 CLIENT_INFO: Mapping[str, Any] = {"name": "keval", "version": __version__}
@@ -160,9 +159,7 @@ def _enveloped(
     name = params.get(inbound.NAME_BEARING_METHODS.get(method, ""))
     if isinstance(name, str):
         headers[inbound.MCP_NAME_HEADER] = inbound.encode_header_value(name)
-    # Nobody waits for the end of listening, which is that of the session.
-    may_cancel = method not in ("server/discover", LISTEN)
-    return {**params, "_meta": meta}, {"headers": headers, "cancel_on_abandon": may_cancel}
+    return {**params, "_meta": meta}, {"headers": headers, "cancel_on_abandon": method != "server/discover"}
 
 
 _MOST_PAGES = 1000

@@ -10,7 +10,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -205,8 +205,9 @@ class Upstream:
                     refused.clear()  # it may have refused the handshake
                     self.listing = await Listing.read(self._session)
                     self._ready.set()
-                    if not self.listing.begins_sessions and self.audience is not None:
-                        group.start_soon(self._listen, self.audience)
+                    wanted = dict.fromkeys(told_changes(self.listing.capabilities), True)
+                    if wanted and self.audience is not None and not self.listing.begins_sessions:
+                        group.start_soon(self.listen, wanted, self.audience.relist)
                     await self._ended.wait()
                     group.cancel_scope.cancel()
             except Exception as error:  # noqa: BLE001 - a seam: whatever ends a session is the reason callers are given
@@ -217,16 +218,19 @@ class Upstream:
                 # Wakes whoever waits in `connect`, also where the session never began.
                 self._ready.set()
 
-    async def _listen(self, audience: Audience) -> None:
-        """Listen for what a server without sessions tells of its changes; one that does not is read after trials."""
-        wanted = dict.fromkeys(told_changes(self.listing.capabilities), True)
-        for again in range(_LISTENS if wanted else 0):
+    async def listen(self, wanted: Mapping[str, Any], missed: Callable[[], object] | None = None) -> None:
+        """Listen for changes that a server without sessions tells; one that does not is read after trials.
+
+        `missed` is called when something may have been missed.
+        """
+        for again in range(_LISTENS):
             if again:
                 await asyncio.sleep(_LISTEN_PAUSE)
                 # A request to a server that is away would end the session, so another's answer is waited for.
                 self._answered.clear()
                 await self._answered.wait()
-                audience.relist()
+                if missed is not None:
+                    missed()
             with refusals():  # the session does not end by them
                 try:
                     await self._session.request(LISTEN, {"notifications": wanted})

@@ -194,7 +194,7 @@ async def _listened(
     listener = _Listener(honoured, {SUBSCRIPTION_ID_META_KEY: number}, deliver)
     listener.say("notifications/subscriptions/acknowledged", {"notifications": honoured})
     with listener.among(passage.agents):
-        await passage.ended.wait()
+        await passage.listen(honoured.get("resourceSubscriptions", ()))
     return {"resultType": "complete", "_meta": listener.meta}
 
 
