@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,13 @@ _NAN = '{"jsonrpc":"2.0","id":ID,"result":{"content":[],"structuredContent":{"a"
 _SURROGATE = r'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"\ud800"}]}}'
 
 
+_WAIT = ": waiting\n\n"
+
+
+def _events(body: str, length: int | None = None) -> str:
+    return _http(body, kind="text/event-stream", length=length)
+
+
 def _http(body: str, status: str = "200 OK", kind: str = "application/json", length: int | None = None) -> str:
     head = f"HTTP/1.1 {status}\r\ncontent-type: {kind}\r\n"
     return f"{head}content-length: {len(body) if length is None else length}\r\n\r\n{body}"
@@ -41,12 +49,43 @@ def _answer(message: dict[str, Any]) -> str:
     return json.dumps({"jsonrpc": "2.0", "id": message["id"], **said})
 
 
+@asynccontextmanager
+async def _served(answer: str, resumed: str | None = None) -> AsyncIterator[str]:
+    """Serve a tool whose calls get `answer`; `resumed` answers who asks for the rest."""
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        length = next((line for line in head.split(b"\r\n") if line.startswith(b"content-length:")), b":0")
+        body = await reader.readexactly(int(length.partition(b":")[2]))
+        message = json.loads(body) if body else {}
+        if message.get("method") == "tools/call":
+            asked.append(message["id"])
+            said = answer.replace("ID", f"{message['id']:>2}")
+        elif "id" in message:
+            said = _http(_answer(message))
+        elif b"last-event-id" in head and resumed is not None:
+            said = resumed.replace("ID", str(asked[-1]))
+        else:
+            said = _http("", "202 Accepted" if message else "405 Method Not Allowed")
+        writer.write(said.encode())
+        if said.endswith(_WAIT):
+            await reader.read()
+        writer.close()
+        await writer.wait_closed()
+
+    asked: list[int] = []
+    listener = await asyncio.start_server(handle, "127.0.0.1", 0)
+    async with listener:
+        yield f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/mcp"
+
+
 @pytest.mark.parametrize(
     ("answer", "problem", "is_lost"),
     [
         (_http(_BEGUN, length=900), "answered 'look' with a body that broke off: peer closed connection", True),
         (_http(f"data: {_BEGUN}", kind="text/event-stream", length=900), "was lost during 'look'", True),
         (_http(": nothing\n\n", kind="text/event-stream"), "was lost during 'look'", True),
+        ("", "was lost during 'look': its answer broke off: Server disconnected", True),
         (_http(_SURROGATE), "answered 'look' with something that is no MCP message", True),
         (_http(_NAN), "answered 'look' with NaN or Infinity, which is no JSON", True),
         (
@@ -60,39 +99,62 @@ def _answer(message: dict[str, Any]) -> str:
     ],
 )
 def test_call_over_http_is_lost_at_once_and_by_itself(
-    attempt: Callable[..., Any], answer: str, problem: str, is_lost: bool
+    attempt: Callable[..., Any], caplog: pytest.LogCaptureFixture, answer: str, problem: str, is_lost: bool
 ) -> None:
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = next((line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), b":0")
-        body = await reader.readexactly(int(length.partition(b":")[2]))
-        message = json.loads(body) if body else {}
-        if message.get("method") == "tools/call":
-            said = answer.replace("ID", f"{message['id']:>2}")
-        elif "id" in message:
-            said = _http(_answer(message))
-        else:
-            said = _http("", "202 Accepted" if message else "405 Method Not Allowed")
-        writer.write(said.encode())
-        writer.close()
-        await writer.wait_closed()
-
     async def run() -> tuple[str, Any, int]:
-        listener = await asyncio.start_server(handle, "127.0.0.1", 0)
-        url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/mcp"
-        provider = Http(url=url, timeout=20, isolation="condition")
-        async with listener, started(provider, "it") as source, asyncio.timeout(8), attempt(source) as tapped:
+        async with (
+            _served(answer) as url,
+            started(Http(url=url, timeout=20, isolation="condition"), "it") as source,
+            asyncio.timeout(8),
+            attempt(source) as tapped,
+        ):
             try:
                 told = await tapped.call("look")
             except MCPError as refused:
                 told = refused.message
-            return told, tapped.log, tapped.log.calls[0].executions
+            async with attempt(source, "later"):
+                return told, tapped.log, tapped.log.calls[0].executions
 
     told, log, executions = asyncio.run(run())
 
     expected = f"server 'it' {problem}" if is_lost else problem
     assert expected in told
     assert (is_lost, 1) == (log.lost is not None, executions)
+    assert [] == [record for record in caplog.records if record.name == "keval_mcp"]  # it is not connected to again
+
+
+_FIRST = "id: 1\nretry: 1\ndata:\n\n"
+_FOUND = 'id: 2\ndata: {"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"found"}]}}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("answer", "resumed", "told"),
+    [
+        (_events(f"{_FIRST}data: {_BEGUN}", 900), _events(_FOUND), "found"),
+        (_events(_FIRST), _events(_FOUND), "found"),
+        (_events(_FIRST, 900), _events(_FIRST + _WAIT, 900), "its answer broke off: peer closed"),
+        (_events(f"{_FIRST}data: {_BEGUN}", 900), _events(_WAIT, 900), "the server did not send it again within 0.2 s"),
+        (_events(f"{_FIRST}data: {_BEGUN}"), _events(_WAIT, 900), "the server did not send it again within 0.2 s"),
+        (_events(_FIRST), _events(": nothing\n\n"), "the server does not know it any more"),
+    ],
+)
+def test_stream_that_broke_off_is_resumed_or_lost(
+    attempt: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, answer: str, resumed: str, told: str
+) -> None:
+    monkeypatch.setattr("keval_mcp.server.transports.RESUME_SECONDS", 0.2)
+
+    async def run() -> tuple[str, str | None]:
+        async with (
+            _served(answer, resumed) as url,
+            started(Http(url=url, timeout=1, isolation="condition"), "it") as source,
+            attempt(source) as tapped,
+        ):
+            return await tapped.call("look"), tapped.log.lost
+
+    found, lost = asyncio.run(run())
+
+    assert told in found
+    assert (None if told == "found" else found) == lost
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import html
 import json
+import math
 import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
+import attrs
 import httpx2
 from mcp.client import Transport
 from mcp.client.sse import sse_client
@@ -26,10 +28,13 @@ from keval_clients.network import Network
 from keval_mcp.server.process import ProcessLog
 from keval_mcp.server.streams import (
     LONGEST,
+    RESUME_SECONDS,
+    RESUMES,
     SSE_LIMIT,
     Junk,
     LostAnswer,
     SentStream,
+    StreamBrokenError,
     WatchedStream,
     bound,
     stdio_streams,
@@ -42,8 +47,6 @@ if TYPE_CHECKING:  # the SDK exports no name for its stream types
 RENEWABLE = "keval.renewable"
 """The extension of a request that is sent again with a new token, if the server refuses the one it has."""
 
-RESUMES = "last-event-id"
-"""The header of a request that goes on with a stream that broke off."""
 _REFUSAL_SECONDS = 2.0
 """How long the body of a refusal is waited for."""
 _ANY_LENGTH = 2**50
@@ -126,6 +129,34 @@ async def _stay(response: httpx2.Response) -> None:
         raise RedirectedError(f"the server {error}", request=request) from error
 
 
+class _Client(httpx2.AsyncClient):
+    """Turns a connection that broke before its answer into an answer that broke off: the SDK fails that request alone.
+
+    Without it, the SDK would end the session with all its requests. A server that cannot be connected to does end it,
+    and does not know any more what it is asked to resume.
+    """
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        try:
+            return await super().send(request, **options)
+        except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
+            if isinstance(error, httpx2.ConnectError) != (RESUMES in request.headers):
+                raise
+            broken = StreamBrokenError(str(error) or type(error).__name__)
+            _note(broken)
+            kind = {"content-type": "text/event-stream"}
+            return httpx2.Response(200, headers=kind, stream=_Broken(broken), request=request)
+
+
+@attrs.frozen(eq=False)
+class _Broken(httpx2.AsyncByteStream):
+    _error: Exception
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        raise self._error
+        yield b""
+
+
 class RedirectedError(httpx2.RequestError):
     """A server leads to where its requests must not follow."""
 
@@ -147,9 +178,11 @@ def http_client(
     """
 
     async def keep_small(response: httpx2.Response) -> None:
-        bound(response, limit or _ANY_LENGTH, _note)
+        broken = any(isinstance(each, StreamBrokenError) and each.in_event for each in _refusals.get() or ())
+        resumes = broken and RESUMES in response.request.headers
+        bound(response, limit or _ANY_LENGTH, _note, RESUME_SECONDS if resumes else math.inf)
 
-    return httpx2.AsyncClient(
+    return _Client(
         headers={**(headers or {}), "accept-encoding": ENCODINGS},
         auth=auth,
         **Network.to(url).client,

@@ -30,7 +30,7 @@ from keval_mcp.server.audience import Audience
 from keval_mcp.server.options import shown_url
 from keval_mcp.server.process import ProcessLog
 from keval_mcp.server.session import Listing, Session, begin, check_result, told_changes, tool_error
-from keval_mcp.server.streams import LISTEN, TOO_DEEP, TOO_LARGE, UNREADABLE, Junk, TooLargeError
+from keval_mcp.server.streams import LISTEN, TOO_DEEP, TOO_LARGE, UNREADABLE, Junk, StreamBrokenError, TooLargeError
 from keval_mcp.server.transports import connect, refusals
 from keval_mcp.server.waiting import ProgressTimeout
 
@@ -143,8 +143,9 @@ class Upstream:
             timed_out = not (request.done() or self._owner.done())
         finally:
             await self._give_up(request)
+        broken = bool(refused) and isinstance(refused[-1], StreamBrokenError)
         if timed_out and refused:  # over SSE, what refuses a message answers nobody
-            problem = f"answered {what} with {refused[-1]}"
+            problem = f"was lost during {what}: {refused[-1]}" if broken else f"answered {what} with {refused[-1]}"
         elif timed_out:
             problem = f"did not answer {what} within {progress_timeout.seconds:g} s"
         elif not request.done() or request.cancelled():
@@ -158,13 +159,13 @@ class Upstream:
                 problem, alone = f"answered {what} with NaN or Infinity, which is no JSON", True
             except MCPError as error:
                 alone = error.code in (CONNECTION_CLOSED, PARSE_ERROR)
-                if refused:
+                if refused and not broken:
                     problem = f"answered {what} with {refused[-1]}"
                     kind = TOO_LARGE if isinstance(refused[-1], TooLargeError) else None
                 elif error.data in (TOO_LARGE, TOO_DEEP):
                     problem, kind = f"answered {what} with {error.message}", str(error.data)
                 elif error.code == CONNECTION_CLOSED:
-                    problem = f"was lost during {what}"
+                    problem = f"was lost during {what}" + (f": {refused[-1]}" if broken else "")
                 elif error.code == PARSE_ERROR:  # the client's word as a rule
                     problem = f"answered {what} with something that is no MCP message"
                     if error.data == UNREADABLE:
