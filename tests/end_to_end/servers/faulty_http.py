@@ -76,7 +76,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         state = self.state
-        if state.transport != "sse":
+        if "last-event-id" in self.headers:
+            self._send(200, b"", "text/event-stream")
+        elif state.transport != "sse":
             self._send(405, b"")
         elif time.monotonic() > state.down_until:
             stream: Stream = queue.Queue()
@@ -152,6 +154,12 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header("content-length", "1000")
                 self.end_headers()
                 self.wfile.write(b'{"jsonrpc"')
+                self.close_connection = True
+            case "breaks-event":
+                self.send_response(200)
+                self.send_header("content-type", "text/event-stream")
+                self.end_headers()
+                self.wfile.write(b'id: 1\nretry: 1\ndata:\n\ndata: {"jsonrpc"')
                 self.close_connection = True
             case "unavailable":
                 self._send(503, b"<h1>Service Unavailable</h1>", "text/html")
