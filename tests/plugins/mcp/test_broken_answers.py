@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -13,7 +14,9 @@ from typing import Any
 import pytest
 from mcp import MCPError
 
+from keval.errors import PreflightError
 from keval_mcp import Http, Stdio
+from keval_mcp.tap.agent_session import encoded
 from tests.contexts import started
 
 _RESULTS = {
@@ -157,6 +160,25 @@ def test_stream_that_broke_off_is_resumed_or_lost(
     assert (None if told == "found" else found) == lost
 
 
+def _script(folder: Path, answer: str) -> str:
+    """Write a server over stdio that answers a call by the statements `answer`."""
+    path = folder / "server.py"
+    path.write_text(
+        f"""import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked["method"] == "tools/call":
+        {answer}
+    elif "id" in asked:
+        result = {_RESULTS!r}.get(asked["method"])
+        said = {{"error": {{"code": -32601, "message": "not known"}}}} if result is None else {{"result": result}}
+        print(json.dumps({{"jsonrpc": "2.0", "id": asked["id"], **said}}), flush=True)
+""",
+        encoding="utf-8",
+    )
+    return str(path)
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -171,20 +193,62 @@ def test_stream_that_broke_off_is_resumed_or_lost(
 def test_answer_over_stdio_that_cannot_be_read_is_told_at_once(
     outcomes: Callable[..., Any], tmp_path: Path, answer: str
 ) -> None:
-    script = tmp_path / "server.py"
-    script.write_text(f"""import json, sys
-for line in sys.stdin:
-    asked = json.loads(line)
-    if asked["method"] == "tools/call":
-        print({answer!r}.replace("ID", str(asked["id"])), flush=True)
-    elif "id" in asked:
-        result = {_RESULTS!r}.get(asked["method"])
-        said = {{"error": {{"code": -32601, "message": "not known"}}}} if result is None else {{"result": result}}
-        print(json.dumps({{"jsonrpc": "2.0", "id": asked["id"], **said}}), flush=True)
-""")
+    script = _script(tmp_path, f"print({answer!r}.replace('ID', str(asked['id'])), flush=True)")
 
-    provider = Stdio(command=sys.executable, args=(str(script),), timeout=20, isolation="condition")
+    provider = Stdio(command=sys.executable, args=(script,), timeout=20, isolation="condition")
     (((problem,), log),) = outcomes(provider, [("look", {})])
 
     assert problem.startswith("server 'every' answered 'look' with something that is no MCP message: ")
     assert problem == log.lost
+
+
+_SAID = {"notification": '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":NaN}}'}
+_SAID["request"] = '{"jsonrpc":"2.0","id":7,"method":"sampling/createMessage","params":{"temperature":NaN}}'
+
+
+@pytest.mark.parametrize(
+    ("statements", "problem"),
+    [
+        (
+            f"print({_SAID['notification']!r}); told = 'fine'",
+            "sent notifications/message with NaN or Infinity, which is no JSON: it is left out",
+        ),
+        (
+            f"print({_SAID['request']!r}, flush=True); told = json.loads(sys.stdin.readline())['error']['message']",
+            "sampling/createMessage holds NaN or Infinity, which is no JSON",
+        ),
+    ],
+)
+def test_what_a_server_says_with_nan_reaches_no_agent(
+    outcomes: Callable[..., Any],
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+    statements: str,
+    problem: str,
+) -> None:
+    answer = "{'content': [{'type': 'text', 'text': told}]}"
+    print_it = f"print(json.dumps({{'jsonrpc': '2.0', 'id': asked['id'], 'result': {answer}}}), flush=True)"
+    script = _script(tmp_path, f"{statements}; {print_it}")
+
+    (((told,), log),) = outcomes(Stdio(command=sys.executable, args=(script,), isolation="condition"), [("look", {})])
+
+    assert log.lost is None
+    assert problem in told or problem in caplog.text
+
+
+def test_server_that_lists_nan_does_not_come_up(outcomes: Callable[..., Any], tmp_path: Path) -> None:
+    path = Path(_script(tmp_path, "pass"))
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("'type': 'object'", "'type': 'object', 'default': float('inf')"),
+        encoding="utf-8",
+    )
+
+    with pytest.raises(PreflightError, match="did not come up: it answered with NaN or Infinity, which is no JSON"):
+        outcomes(Stdio(command=sys.executable, args=(str(path),), isolation="condition"), [("look", {})])
+
+
+@pytest.mark.parametrize("answer", [{"result": {"structuredContent": {"a": math.nan}}}, {"result": {"a": [math.inf]}}])
+def test_tap_refuses_in_place_of_an_answer_that_is_no_json(answer: dict[str, Any]) -> None:
+    error = {"code": -32603, "message": "the answer holds NaN or Infinity, which is no JSON"}
+
+    assert {"jsonrpc": "2.0", "id": 1, "error": error} == json.loads(encoded({"jsonrpc": "2.0", "id": 1, **answer}))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -21,6 +22,7 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types import version as revisions
 
 from keval import __version__
+from keval_mcp.server.streams import UNREADABLE
 from keval_mcp.server.transports import refusals
 
 CLIENT_INFO: Mapping[str, Any] = {"name": "keval", "version": __version__}
@@ -61,7 +63,7 @@ class Session:
             arguments = (params or {}).get("arguments") or {}
             headers = inbound.mcp_param_headers(inbound.x_mcp_header_map(schema), arguments)
             options["headers"] = {**options["headers"], **headers}
-        return await self._dispatcher.send_raw_request(method, params, options)
+        return _finite(await self._dispatcher.send_raw_request(method, params, options))
 
     async def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         """Send a notification; one that cannot be sent any more is dropped."""
@@ -89,7 +91,7 @@ async def begin(dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any]) 
     }
     try:
         # MCP forbids a client to cancel `initialize`, and `server/discover` below.
-        answer = await dispatcher.send_raw_request("initialize", offered, {"cancel_on_abandon": False})
+        answer = _finite(await dispatcher.send_raw_request("initialize", offered, {"cancel_on_abandon": False}))
     except MCPError as refused:
         # A server that does not know the handshake may speak the revision without sessions; each refuses in its way.
         return Session(await _discovered(dispatcher, capabilities, refused), dispatcher, capabilities)
@@ -160,6 +162,24 @@ def _enveloped(
     if isinstance(name, str):
         headers[inbound.MCP_NAME_HEADER] = inbound.encode_header_value(name)
     return {**params, "_meta": meta}, {"headers": headers, "cancel_on_abandon": method != "server/discover"}
+
+
+NO_JSON = "NaN or Infinity, which is no JSON"
+
+
+def is_finite(value: object) -> bool:
+    """Return whether a value in JSON's types can be written as JSON, which has no NaN and no Infinity."""
+    if isinstance(value, dict):
+        return all(map(is_finite, value.values()))
+    if isinstance(value, list):
+        return all(map(is_finite, value))
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _finite(result: dict[str, Any]) -> dict[str, Any]:
+    if is_finite(result):
+        return result
+    raise MCPError(types.PARSE_ERROR, NO_JSON, UNREADABLE)
 
 
 _MOST_PAGES = 1000

@@ -143,7 +143,7 @@ _PART = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{}]')
 
 
 UNREADABLE = "unreadable"
-"""The `data` of the error that stands for an answer that is no message; its message is what came, quoted."""
+"""The `data` of the error that stands for an answer that is no message; its message says what came."""
 
 
 def _in_place_of(error: ValueError, text: bytes) -> SessionMessage | None:
@@ -153,7 +153,8 @@ def _in_place_of(error: ValueError, text: bytes) -> SessionMessage | None:
         return None if found is None else _deep(int(found[1]), _deep_tool(text))
     if b'"id"' not in text or (number := _answered(text)) is None:
         return None
-    told = ErrorData(code=PARSE_ERROR, message=ascii(text.decode("utf-8", "replace")[:LONGEST]), data=UNREADABLE)
+    said = f"something that is no MCP message: {text.decode('utf-8', 'replace')[:LONGEST]!a}"
+    told = ErrorData(code=PARSE_ERROR, message=said, data=UNREADABLE)
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=told))
 
 

@@ -7,7 +7,7 @@ session has an owner task that does nothing else, and callers race their request
 from __future__ import annotations
 
 import asyncio
-import json
+import logging
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
@@ -20,7 +20,7 @@ from mcp import MCPError
 from mcp.shared.dispatcher import DispatchContext
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.transport_context import TransportContext
-from mcp.types import CONNECTION_CLOSED, METHOD_NOT_FOUND, PARSE_ERROR
+from mcp.types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR
 
 from keval.errors import ServerLostError
 from keval.execute.shielding import settle
@@ -29,12 +29,23 @@ from keval.seams.contexts import ServerSpec
 from keval_mcp.server.audience import Audience
 from keval_mcp.server.options import shown_url
 from keval_mcp.server.process import ProcessLog
-from keval_mcp.server.session import Listing, Session, begin, check_result, told_changes, tool_error
+from keval_mcp.server.session import (
+    NO_JSON,
+    Listing,
+    Session,
+    begin,
+    check_result,
+    is_finite,
+    told_changes,
+    tool_error,
+)
 from keval_mcp.server.streams import LISTEN, TOO_DEEP, TOO_LARGE, UNREADABLE, Junk, StreamBrokenError, TooLargeError
 from keval_mcp.server.transports import connect, refusals
 from keval_mcp.server.waiting import ProgressTimeout
 
 T = TypeVar("T")
+
+_log = logging.getLogger("keval_mcp")
 
 CHECK_SECONDS = 5.0
 """How long a server that failed a call may take to list its tools before its session is given up."""
@@ -152,11 +163,7 @@ class Upstream:
             problem = f"was lost during {what}"
         else:
             try:
-                result = request.result()
-                self._answered.set()
-                if _is_json(result):
-                    return result
-                problem, alone = f"answered {what} with NaN or Infinity, which is no JSON", True
+                return request.result()
             except MCPError as error:
                 alone = error.code in (CONNECTION_CLOSED, PARSE_ERROR)
                 if refused and not broken:
@@ -167,9 +174,8 @@ class Upstream:
                 elif error.code == CONNECTION_CLOSED:
                     problem = f"was lost during {what}" + (f": {refused[-1]}" if broken else "")
                 elif error.code == PARSE_ERROR:  # the client's word as a rule
-                    problem = f"answered {what} with something that is no MCP message"
-                    if error.data == UNREADABLE:
-                        problem += f": {error.message}"
+                    came = error.message if error.data == UNREADABLE else "something that is no MCP message"
+                    problem = f"answered {what} with {came}"
                 else:
                     raise
         await self._check()
@@ -260,11 +266,15 @@ class Upstream:
             return {}
         if self.audience is None:
             raise MCPError(METHOD_NOT_FOUND, f"no client here answers {method}")
+        if not is_finite(params):
+            raise MCPError(INVALID_PARAMS, f"{method} holds {NO_JSON}")
         return await self.audience.answer(method, params or {})
 
     def _heard(self, method: str, params: Mapping[str, Any] | None) -> bool:
         """Take a notification of the server, in the order in which they come."""
-        if self.audience is not None:
+        if not is_finite(params):
+            _log.warning("server '%s' sent %s with %s: it is left out", self.server.name, method, NO_JSON)
+        elif self.audience is not None:
             self.audience.hear(method, params or {})
         # Otherwise the SDK would hand it on in a task of its own, and two could change places.
         return True
@@ -329,14 +339,6 @@ class Upstream:
         return error(f"server '{self.server.name}' {problem}{ending}", kind=kind)
 
 
-def _is_json(result: Mapping[str, Any]) -> bool:
-    try:
-        json.dumps(result, allow_nan=False)
-    except ValueError:
-        return False
-    return True
-
-
 async def _nothing_left(context: object, method: str, params: object) -> None:
     """Take what `_heard` leaves of a notification: nothing."""
 
@@ -355,6 +357,8 @@ def _messages(error: BaseException) -> Iterator[str]:
     if isinstance(error, BaseExceptionGroup):
         for inner in error.exceptions:
             yield from _messages(inner)
+    elif isinstance(error, MCPError) and error.data == UNREADABLE:
+        yield f"it answered with {error.message}"
     else:
         yield str(error) or type(error).__name__
 

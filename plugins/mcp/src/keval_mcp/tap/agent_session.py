@@ -27,7 +27,7 @@ from keval.errors import ServerLostError
 from keval.records.cassettes import ReplayMissError
 from keval_mcp.passage.passage import Passage
 from keval_mcp.server.audience import AgentSession
-from keval_mcp.server.session import CHANGES, Listing, told_changes, tool_error
+from keval_mcp.server.session import CHANGES, NO_JSON, Listing, told_changes, tool_error
 from keval_mcp.server.streams import LISTEN
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
@@ -347,8 +347,14 @@ async def respond(send: Send, status: int, body: bytes = b"", *headers: tuple[by
 
 
 def encoded(message: Mapping[str, Any]) -> bytes:
-    """Return a message as JSON, in one line."""
-    return json.dumps(message, separators=(",", ":")).encode()
+    """Return a message as JSON, in one line; an answer that holds what is no JSON is refused in its place."""
+    try:
+        return json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
+    except ValueError:
+        if "method" in message:
+            raise
+        error = message.get("error", {"code": types.INTERNAL_ERROR, "message": f"the answer holds {NO_JSON}"})
+        return encoded(refused(message["id"], MCPError(error["code"], error["message"])))
 
 
 def answered(number: object, result: Mapping[str, Any]) -> dict[str, Any]:
