@@ -99,10 +99,11 @@ def answer_each(
     instructions: str | None = None,
     *,
     begins: bool = True,
+    heard: Callable[[dict[str, Any]], object] = lambda answer: None,
 ) -> None:
     """Serve until stdin closes, with what `answer` returns for a method and its parameters.
 
-    Unless the server `begins` sessions, `answer` is asked for that, too.
+    Unless the server `begins` sessions, `answer` is asked for that, too. `heard` gets what the client answers.
     """
     writing = threading.Lock()
 
@@ -123,7 +124,9 @@ def answer_each(
 
     for line in sys.stdin:
         message = json.loads(line)
-        if "id" in message:
+        if "method" not in message:
+            heard(message)
+        elif "id" in message:
             threading.Thread(target=handle, args=(message,), daemon=True).start()
     writing.acquire(timeout=1)  # for good: Python does not end while a thread that it has stopped holds stdout
 

@@ -243,6 +243,7 @@ class SectionReader:
                 return {}
             use = "".join(f", with_{name}: {{contexts: [{name}]}}" for name in contexts[:1])
             self._problem(path, f"no conditions; add at least one, such as `conditions: {{{_ONLY}: {{}}{use}}}`")
+            self.lacks["conditions"] = self.problems[-1]
             return {}
         conditions: dict[str, Condition] = {}
         for label, entry in data.items():

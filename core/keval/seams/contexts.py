@@ -167,7 +167,7 @@ class ServerUse:
     `traffic_log` keeps what passes between the trial and the server, if the run is recorded. From a `cassette` it is
     played: nobody brings it up, or connects to it, unless it `asks_live` what the cassette does not have. `emit` takes
     the live events of the tap, and `admit` is asked before each call through the tap, if trials have limits, and
-    returns why it is not made.
+    returns why it is not made. `capabilities` are those of its agent, if they are known before it connects.
     """
 
     server: ServerSpec
@@ -183,6 +183,7 @@ class ServerUse:
     asks_live: bool = False
     emit: EmitEvent | None = None
     admit: Callable[[], str | None] | None = None
+    capabilities: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> str:

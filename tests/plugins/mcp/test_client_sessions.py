@@ -42,7 +42,7 @@ def test_a_client_that_listens_while_it_ends_its_session_ends_its_visit_once(
         async with started(lasting(), "every") as source:
 
             @asynccontextmanager
-            async def visit() -> AsyncIterator[McpServer]:
+            async def visit(capabilities: Any) -> AsyncIterator[McpServer]:
                 async with source.open(sample, "t") as context:
                     visits.append("begun")
                     yield context.servers[0]
@@ -79,7 +79,7 @@ def test_clients_with_and_without_sessions_do_each_other_no_harm(
         async with started(server(name), name) as source, httpx2.AsyncClient() as http:
 
             @asynccontextmanager
-            async def visit() -> AsyncIterator[McpServer]:
+            async def visit(capabilities: Any) -> AsyncIterator[McpServer]:
                 visits.append("tried")
                 if len(visits) == 1:
                     raise ServerLostError("it is not up yet")

@@ -212,7 +212,7 @@ def test_everything_that_a_server_says_is_played_without_it(conforming: Listenin
     *asked, _ = [each for each in cassette.answers if each is not None]
     assert [each.result for each in live.kept.of("asked")][:2] == asked[:2]
     kinds = {each.kind for each in live.kept.traffic.values()}
-    assert {"opened", "call", "request", "asked", "told", "closed"} == kinds
+    assert {"opened", "call", "request", "notified", "asked", "told", "closed"} == kinds
     logs = ["Tool execution started", "Tool processing data", "Tool execution completed"]
     assert [*logs, (0, 100, "0 of 100"), (50, 100, "50 of 100"), (100, 100, "100 of 100")] == played.answer[-1]
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from typing import Any
 
 import attrs
 
 from keval import Transcript
 from keval.errors import PreflightError, ServerLostError
-from keval.records.cassettes import ServerCassette
+from keval.records.cassettes import ServerCassette, ServerTraffic
 from keval.records.servers import CallLog, McpServer, ServerStarts, Sharing, ToolListing
 from keval.seams.contexts import Context, ServerSpec, ServerUse
 from keval.seams.infrastructure import ConnectedServer
@@ -83,14 +85,13 @@ class McpProxy:
                     yield _Direct(server, told, connection.start_meter)
                     return
                 reached = await stack.enter_async_context(tap(server.name))
-                live = _Live(reached, changes, told, server, connection, self._starter)
+                live = _Live(reached, changes, told, server, connection, self._starter, stack)
                 # A process that is started ahead cannot be told of its trial, as none has asked for it yet.
                 if not live.shared and use.start_ahead and not _is_told(server):
-                    live.pool = Pool(partial(self._starter.started, server, connection), use.start_ahead)
-                    stack.push_async_callback(live.pool.close)
+                    live.start_ahead = use.start_ahead
                     # The first trial gets the process that has just listed the tools, and did nothing else.
                     if is_unused:
-                        live.pool.add(connection, first.pop_all())
+                        live.pool({}).add(connection, first.pop_all())
                 if not live.shared:
                     await first.aclose()
                 yield live
@@ -203,6 +204,8 @@ class Tapped:
             self.changes = Changes.of(use.interventions, use.aliases, self.changes.original)
         trial = self.changes.trial(seed=use.seed, trial=use.trial, shuffled_results=use.shuffled_results)
         offered = Offered(server.name, server.dynamic_tools, trial, CallLog())
+        if link.audience.passed_on:
+            offered.begin(listing)
         offered.take(listing)
         progress_timeout = partial(ProgressTimeout, server.timeout, server.max_timeout)
         passage = Passage(link, offered, progress_timeout, use.emit, use.traffic_log, use.admit)
@@ -226,12 +229,19 @@ class Tapped:
 
 @attrs.define(eq=False)
 class _Live(Tapped):
-    """A server that keval is connected to. If trials share it, they do so by `connection`."""
+    """A server that keval is connected to. If trials share it, they do so by `connection`.
+
+    A server of a trial's own begins with the capabilities that its agent declared to one before. `start_ahead` is how
+    many trials processes are started ahead for; `stack` ends them.
+    """
 
     server: ServerSpec
     connection: ServerConnection
     starter: Starter
-    pool: Pool[ServerConnection] | None = None
+    stack: AsyncExitStack
+    start_ahead: int = 0
+    _pools: dict[str, Pool[ServerConnection]] = attrs.field(factory=dict, init=False)
+    _declared: dict[str, Mapping[str, Any]] = attrs.field(factory=dict, init=False)
     _users: ServerUsers = attrs.field(factory=ServerUsers, init=False)
     _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
@@ -241,9 +251,25 @@ class _Live(Tapped):
         # Of processes that are forked, the first one imports what all others find imported.
         return total if self.server.template is None else attrs.evolve(total, typical=None)
 
+    def pool(self, capabilities: Mapping[str, Any]) -> Pool[ServerConnection]:
+        """Return the processes that are started ahead for agents with these capabilities."""
+        declared = json.dumps(capabilities, sort_keys=True)
+        if declared not in self._pools:
+            start = partial(self.starter.started, self.server, self.connection, capabilities)
+            to_come = min((pool.expected for pool in self._pools.values()), default=self.start_ahead)
+            self._pools[declared] = pool = Pool(start, to_come)
+            self.stack.push_async_callback(pool.close)
+        return self._pools[declared]
+
+    def _capabilities(self, use: ServerUse, agent: str) -> Mapping[str, Any]:
+        """Return the capabilities that a server of the attempt's own is told of before its agent declares any."""
+        if use.cassette is not None:
+            return _declared_when(use.cassette.opened())
+        return self._declared.get(agent, {}) if use.capabilities is None else use.capabilities
+
     @asynccontextmanager
     async def open(self, use: ServerUse) -> AsyncIterator[McpServer]:
-        server = _brought_up(use.server, self.server)
+        server, agent = _brought_up(use.server, self.server), "" if use.trial is None else use.trial.agent
         async with AsyncExitStack() as stack:
             # Such a trial has lost the server twice, perhaps to others' calls: a session of its own does not part it
             # from a call that kills the process behind all sessions.
@@ -251,7 +277,7 @@ class _Live(Tapped):
                 await stack.enter_async_context(self._turn)
             number = use.traffic_log.begin("opened") if use.traffic_log is not None else 0
             try:
-                own = await self._own(server, stack)
+                own = await self._own(server, self._capabilities(use, agent), stack)
                 if own is None:
                     await self.starter.reach(self.connection)
                 connection = own or self.connection
@@ -264,13 +290,17 @@ class _Live(Tapped):
             users = ServerUsers() if own is not None and server.transport == "stdio" else self._users
             cassette, is_own = use.cassette, own is not None
             replayed = None if cassette is None else ReplayedLink(cassette, connection.audience, is_own)
-            link = LiveLink(connection, server.meta, users.join(), is_own, replayed)
+            learn = partial(self._declared.__setitem__, agent)
+            link = LiveLink(connection, server.meta, users.join(), is_own, replayed, learn)
             if use.traffic_log is not None:
                 other = listing.tools != self.changes.original.tools
-                use.traffic_log.end(number, {"own": link.own, **({"listing": listing.as_kept()} if other else {})})
+                known = {"declared": connection.audience.passed_on, "listing": listing.as_kept() if other else None}
+                use.traffic_log.end(number, {"own": link.own, **{name: each for name, each in known.items() if each}})
             yield await self.reached(use, link, listing, stack)
 
-    async def _own(self, server: ServerSpec, stack: AsyncExitStack) -> ServerConnection | None:
+    async def _own(
+        self, server: ServerSpec, capabilities: Mapping[str, Any], stack: AsyncExitStack
+    ) -> ServerConnection | None:
         """Connect to a server that no other trial uses, or to one that others use by a session of its own.
 
         Returns `None` if the trial shares the server: as all do, or as none comes up beside the one that they share;
@@ -280,10 +310,10 @@ class _Live(Tapped):
             return None
         if not self.shared and _is_told(self.server):
             server = tell(server)
-        started = self.starter.started(server, self.connection)
+        started = self.starter.started(server, self.connection, capabilities)
         # Where `{workspace}` stands in the options, each trial needs another process than those that are started ahead.
-        if self.pool is not None and _is_same_process(server, self.server):
-            started = self.pool.take()
+        if self.start_ahead and _is_same_process(server, self.server):
+            started = self.pool(capabilities).take()
         try:
             own = await stack.enter_async_context(started)
             await self.starter.reach(own)  # what was started ahead may have ended since
@@ -293,6 +323,12 @@ class _Live(Tapped):
             _log.warning("a trial shares the server again that it lost, as it gets none of its own: %s", error)
             return None
         return own
+
+
+def _declared_when(opened: ServerTraffic | None) -> Mapping[str, Any]:
+    """Return what a recorded server was told that its agent can do as it was opened."""
+    declared: Mapping[str, Any] = {} if opened is None else (opened.result or {}).get("declared", {})
+    return declared
 
 
 def _brought_up(server: ServerSpec, connected: ServerSpec) -> ServerSpec:
@@ -336,7 +372,8 @@ class PlayedServer(Tapped):
         own = bool(known.get("own", not self.shared))
         listing = Listing.told(known["listing"]) if "listing" in known else self.changes.original
         # A recording has what was listed, so no tools are read again.
-        link = ReplayedLink(cassette, Audience(use.name, use.server.policy, relist=lambda: None), own)
+        declared = _declared_when(opened)
+        link = ReplayedLink(cassette, Audience(use.name, use.server.policy, lambda: None, declared), own)
         async with AsyncExitStack() as stack:
             yield await self.reached(use, link, listing, stack)
 

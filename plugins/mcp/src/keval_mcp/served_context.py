@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import attrs
 
@@ -60,8 +61,10 @@ class ServedContext:
         return tuple(self._opened.servers)
 
     @asynccontextmanager
-    async def open_servers(self) -> AsyncIterator[tuple[McpServer, ...]]:
+    async def open_servers(self, capabilities: Mapping[str, Any] | None = None) -> AsyncIterator[tuple[McpServer, ...]]:
         """Enter the context as one attempt at a trial does, with servers that nobody else uses where keval starts them.
+
+        `capabilities` are those of the client, if they are known.
 
         Raises:
             ServerLostError: a server does not come up.
@@ -76,6 +79,7 @@ class ServedContext:
                     reached.append(server)
                     continue
                 alone = self._opened.given(attrs.evolve(server, isolation="trial"), self._execution, trial)
+                alone = attrs.evolve(alone, capabilities=capabilities)
                 reached.append(await stack.enter_async_context(self._opened.servers[server.name].open(alone)))
             yield tuple(reached)
 
@@ -127,7 +131,7 @@ def make_contexts(evaluation: Evaluation, labels: Sequence[str] = ()) -> tuple[R
 
     What else an evaluation needs may be missing.
     """
-    problems = [*evaluation.needing_no("dataset", "agents").problems]
+    problems = [*evaluation.needing_no("dataset", "agents", "conditions").problems]
     known = [spec.label for spec in evaluation.contexts]
     for label in labels:
         if label not in known:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -53,8 +53,8 @@ async def _serve(config: Path, label: str, name: str | None, port: int) -> None:
             raise ConfigError(f"{config}: the context {label!r} has {has}; name one with --server")
 
         @asynccontextmanager
-        async def open_server() -> AsyncIterator[McpServer]:
-            async with served.open_servers() as servers:
+        async def open_server(capabilities: Mapping[str, Any]) -> AsyncIterator[McpServer]:
+            async with served.open_servers(capabilities) as servers:
                 yield next(each for each in servers if each.name == names[0])
 
         sessions = ClientSessions(listener.getsockname()[1], open_server)

@@ -209,7 +209,8 @@ class LiveLink:
     """Sends the requests of one attempt by `connection`, marked with `meta`.
 
     `place` says whether a loss of the server may be due to another attempt's call. A server of the attempt's `own` has
-    no other one. What `replayed` has is answered from there, if the run replays a recording as far as it goes.
+    no other one. What `replayed` has is answered from there, if the run replays a recording as far as it goes. `learn`
+    gets the capabilities that a session was begun anew for.
     """
 
     connection: ServerConnection
@@ -217,6 +218,7 @@ class LiveLink:
     place: ServerUser
     own: bool
     replayed: ReplayedLink | None = None
+    learn: Callable[[Mapping[str, Any]], object] = lambda capabilities: None
     _member: Member | None = attrs.field(default=None, init=False)
     _first: Upstream | None = attrs.field(default=None, init=False)
 
@@ -241,22 +243,17 @@ class LiveLink:
         self.audience.members.append(member)
 
     async def declare(self, capabilities: Mapping[str, Any]) -> Listing | None:
-        """Tell the server what the agent can do, and return what it lists to such a client; `None` if nothing is new.
+        """Tell the server what the agent can do by now, and return what it lists to such a client.
 
         Raises:
-            ServerLostError: the server does not come up again.
+            ServerLostError: the server does not come up again, or lists other tools than to a client like that before.
         """
         played = None if self.replayed is None else await self.replayed.listing()
-        member = self._member
-        if capabilities == self.audience.passed_on or member is None:
-            return played
-        self.audience.members.remove(member)  # what is listed now is another client's list, and no change
-        try:
-            await self.connection.declare(capabilities)
-            self._first = await self.connection.upstream()
-        finally:
-            self.audience.members.append(member)
-        return played or self._first.listing
+        listing = await self.connection.declare(capabilities)
+        if listing.begins_sessions:
+            self.learn(capabilities)
+        self._first = await self.connection.upstream()
+        return played or listing
 
     async def ask(self, agent_request: AgentRequest, params: Mapping[str, Any], heard: Heard | None) -> dict[str, Any]:
         """Send a request once with these parameters and return its result; `heard` gets its progress.

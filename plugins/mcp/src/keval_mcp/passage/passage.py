@@ -8,11 +8,12 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import attrs
 from mcp import MCPError
-from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT
+from mcp.types import CLIENT_CAPABILITIES_META_KEY, CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT
 
 from keval import ToolCall
 from keval.errors import InterventionError, ServerLostError
@@ -73,6 +74,7 @@ class Passage:
     _calls: set[asyncio.Task[Mapping[str, Any]]] = attrs.field(factory=set, init=False)
     _numbers: Iterator[int] = attrs.field(factory=partial(count, 1), init=False)
     _closed: bool = attrs.field(default=False, init=False)
+    _declared: bool = attrs.field(default=False, init=False)
     _inputs: Inputs = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -101,24 +103,41 @@ class Passage:
         """Whether a request of the agent is under way."""
         return bool(self._calls)
 
+    @property
+    def expects(self) -> bool:
+        """Whether the server was begun for capabilities that the agent has not declared yet."""
+        return not self._declared and bool(self.link.audience.passed_on)
+
     async def declare(self, capabilities: Mapping[str, Any]) -> None:
         """Tell a server of the attempt's own what the agent can do; offer what the server lists to such a client."""
-        declared = {name: value for name, value in capabilities.items() if value is not None}
+        self._declared = True
+        if capabilities == self.link.audience.passed_on:
+            return
         try:
-            listing = await self.link.declare(declared)
+            listing = await self.link.declare(capabilities)
         except ServerLostError as lost:
             self._lose(str(lost), lost.kind, bystander=False)
             raise MCPError(INTERNAL_ERROR, str(lost).partition("\n")[0]) from lost
         except ReplayMissError as miss:
             raise self._miss(miss) from miss
-        if listing is None or listing.tools == self.offered.listed.tools:
-            return
+        other = None if listing is None or listing.tools == self.offered.listed.tools else listing
         if self.traffic_log is not None:
-            self.traffic_log.end(self.traffic_log.begin("notified", "initialize"), listing.as_kept())
-        self.offered.begin(listing)
+            kept = None if other is None else other.as_kept()
+            self.traffic_log.end(self.traffic_log.begin("notified", "initialize"), kept)
+        if other is not None:
+            self.offered.begin(other)
 
-    async def list_tools(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the definitions of the tools that are offered."""
+    async def _declare_for(self, params: Mapping[str, Any]) -> None:
+        """Declare what a request says that the agent can do, if there are no sessions; nothing, if none was begun."""
+        begins = self.listing.begins_sessions
+        if self.guest or not self.own or (begins and not self.expects):
+            return
+        given = None if begins else (params.get("_meta") or {}).get(CLIENT_CAPABILITIES_META_KEY)
+        await self.declare(given if isinstance(given, dict) else {})
+
+    async def list_tools(self, params: Mapping[str, Any] = MappingProxyType({})) -> tuple[Mapping[str, Any], ...]:
+        """Return the definitions of the tools that are offered to a request with these parameters."""
+        await self._declare_for(params)
         return self.listing.tools
 
     def relisted(self, listing: Listing, lost: TrafficError | None = None) -> None:
@@ -143,6 +162,7 @@ class Passage:
         """
         if self.admit is not None and (refusal := self.admit()) is not None:
             return tool_error(refusal)
+        await self._declare_for(params)
         call = self._begin(self._forward(params, progressed))
         return tool_error("the trial has ended") if call is None else await self._ended(call)
 
@@ -154,6 +174,7 @@ class Passage:
         Raises:
             MCPError: the server refused it, or was lost.
         """
+        await self._declare_for(params)
         asked = ServerExchange(self.name, method, "agent", params, answered_by="server")
         request = self._begin(recorded([self.log], asked, self._request(method, params, progressed)))
         if request is None:
@@ -424,9 +445,9 @@ class Offered:
 
     def begin(self, listed: Listing) -> None:
         """Take what the server lists to a client with the agent's capabilities as what it listed first."""
-        self.listed = listed
-        self._offer(listed)
-        self._first = listed
+        if listed.tools != self.listed.tools:
+            self._offer(listed)
+        self.listed = self._first = listed
 
     def _offer(self, listed: Listing) -> bool:
         try:

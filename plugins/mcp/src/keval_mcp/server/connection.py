@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -67,15 +68,25 @@ class ServerConnection:
     def __attrs_post_init__(self) -> None:
         self.audience = Audience(self.server.name, self.server.policy, self._relist_soon)
 
-    async def declare(self, capabilities: Mapping[str, Any]) -> bool:
-        """Tell the server what an agent can do, in a session of its own for that; return whether it began anew."""
-        if capabilities == self.audience.passed_on:
-            return False
+    async def declare(self, capabilities: Mapping[str, Any]) -> Listing:
+        """Tell the server what an agent can do, and return what it lists then; a session begins anew for that.
+
+        Raises:
+            ServerLostError: it does not come up, or lists other tools than to a client like that before.
+        """
         self.audience.passed_on = capabilities
+        declared = self._declared()
+        upstream = self._upstream
+        if upstream is not None and upstream.alive and not upstream.listing.begins_sessions:
+            listing = await upstream.relist(capabilities)
+            if listing is None:
+                raise ServerLostError(f"server '{self.server.name}' did not list its tools to a client with {declared}")
+            self._compare(declared, listing)
+            return listing
         await self.close()
-        # Otherwise `_connect` would warn of a connection that was lost.
+        # Otherwise `_connect` would warn of a connection that was lost, and tell of the list as one that changed.
         self._upstream = None
-        return True
+        return (await self.upstream()).listing
 
     async def upstream(self) -> Upstream:
         """Return a live session. All who ask while one is being opened share the outcome.
@@ -94,7 +105,7 @@ class ServerConnection:
     async def relist(self) -> None:
         """Let a server that lives list its tools again, and tell the attempts what it lists."""
         if self._upstream is not None and self._upstream.alive:
-            listing = await self._upstream.relist()
+            listing = await self._upstream.relist(self.audience.passed_on)
             if listing is not None:
                 self._tell(listing)
 
@@ -117,26 +128,37 @@ class ServerConnection:
                 await self._upstream.close()
 
     async def _connect(self) -> Upstream:
-        if self._upstream is not None:
-            _log.warning("server '%s' is connected to again: %s", self.server.name, self._upstream.reason)
-            await self._upstream.close()
+        before = self._upstream
+        if before is not None:
+            _log.warning("server '%s' is connected to again: %s", self.server.name, before.reason)
+            await before.close()
         began = time.perf_counter()
         upstream = await Upstream.connect(self.server, self.server.startup_timeout, self.audience)
         if self.server.transport == "stdio":
             self.start_meter.add(time.perf_counter() - began, upstream.cpu_seconds())
-        declared = json.dumps(self.audience.capabilities, sort_keys=True)
-        first = self.first.setdefault(declared, upstream.listing)
-        if self.server.dynamic_tools == "fail" and first.digest != upstream.listing.digest:
+        try:
+            self._compare(self._declared(), upstream.listing)
+        except ServerLostError:
             await upstream.close()
+            raise
+        self._upstream = upstream
+        if before is not None:
+            self._tell(upstream.listing)
+        return upstream
+
+    def _declared(self) -> str:
+        return json.dumps(self.audience.capabilities, sort_keys=True)
+
+    def _compare(self, declared: str, listing: Listing) -> None:
+        """Raise ServerLostError if the server listed other tools first to a client with the same capabilities."""
+        first = self.first.setdefault(declared, listing)
+        if self.server.dynamic_tools == "fail" and first.digest != listing.digest:
             raise ServerLostError(
                 f"server '{self.server.name}' came back with other tools than at the start of the run:"
-                f" {difference(first, upstream.listing)}; keep it unchanged while the run lasts, or say by"
-                " dynamic_tools that it may change",
+                f" {difference(first, listing)}; keep it unchanged while the run lasts, or say by dynamic_tools that it"
+                " may change",
                 kind=TOOLS_CHANGED,
             )
-        self._upstream = upstream
-        self._tell(upstream.listing)
-        return upstream
 
     def _relist_soon(self) -> None:
         relisting = asyncio.create_task(self.relist(), name=f"listing the tools of {self.server.name}")
@@ -170,13 +192,16 @@ class Starter:
     """URLs of servers that did not come back in their time; nobody waits for them again."""
 
     @asynccontextmanager
-    async def started(self, server: ServerSpec, first: ServerConnection) -> AsyncIterator[ServerConnection]:
-        """Yield a live connection that nobody else uses, to the server of `first`.
+    async def started(
+        self, server: ServerSpec, first: ServerConnection, capabilities: Mapping[str, Any] = MappingProxyType({})
+    ) -> AsyncIterator[ServerConnection]:
+        """Yield a live connection that nobody else uses, to the server of `first`, for an agent with `capabilities`.
 
         Raises:
             ServerLostError: it does not come up, or has other tools.
         """
         async with connection_to(server, first) as connection:
+            connection.audience.passed_on = capabilities
             await self.reach(connection, self.cores)
             yield connection
 

@@ -201,8 +201,8 @@ class Listing:
     more: Mapping[str, Any] = attrs.field(factory=dict)
 
     @staticmethod
-    async def read(session: Session) -> Listing:
-        """Ask a connected server.
+    async def read(session: Session, capabilities: Mapping[str, Any] | None = None) -> Listing:
+        """Ask a connected server; one without sessions is asked as by a client with these `capabilities`, too.
 
         Raises:
             MCPError: it refuses, although it declares that it has tools.
@@ -217,7 +217,9 @@ class Listing:
         cursors: list[Any] = [None]
         while True:
             try:
-                asked = {} if cursors[-1] is None else {"cursor": cursors[-1]}
+                asked: dict[str, Any] = {} if cursors[-1] is None else {"cursor": cursors[-1]}
+                if capabilities and not introduction.begins_sessions:
+                    asked["_meta"] = {types.CLIENT_CAPABILITIES_META_KEY: capabilities}
                 page = await session.request("tools/list", asked)
             except MCPError as refused:
                 if declared or refused.code != types.METHOD_NOT_FOUND:

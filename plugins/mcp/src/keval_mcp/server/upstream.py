@@ -245,10 +245,13 @@ class Upstream:
                     if error.code == METHOD_NOT_FOUND:
                         return
 
-    async def relist(self) -> Listing | None:
-        """Read the tools again; `None` if the server does not list them in time, or not any more."""
+    async def relist(self, capabilities: Mapping[str, Any]) -> Listing | None:
+        """Read the tools again; `None` if the server does not list them in time, or not any more.
+
+        Without sessions, they are listed to a client with these capabilities beside those of the policy.
+        """
         try:
-            listing = await self._within_check(Listing.read(self._session))
+            listing = await self._within_check(Listing.read(self._session, capabilities))
         except (MCPError, ValueError):
             return None
         if listing is not None:

@@ -113,9 +113,8 @@ class Talk:
         Raises:
             MCPError: the server has no sessions.
         """
-        given = params.get("capabilities")
-        self.capabilities = given if isinstance(given, dict) else {}
-        if self.passage.own:
+        self.capabilities = declared_in({"params": params})
+        if self.passage.own and self.passage.listing.begins_sessions:
             await self.passage.declare(self.capabilities)
         # An agent may send `initialize` again.
         if self not in self.passage.agents:
@@ -244,7 +243,13 @@ def needs_session(passage: Passage, capabilities: Mapping[str, Any]) -> bool:
         return True
     if any(offered.get(name, {}).get(aspect) for name in listed for aspect in ("listChanged", "subscribe")):
         return True
-    return passage.own and any(value is not None for value in capabilities.values())
+    return passage.own and (bool(capabilities) or passage.expects)
+
+
+def declared_in(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the capabilities that a client declares in `initialize`."""
+    given = message.get("params", {}).get("capabilities")
+    return {name: value for name, value in given.items() if value is not None} if isinstance(given, dict) else {}
 
 
 async def plain_answer(passage: Passage, message: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -278,7 +283,7 @@ async def result_of(
                 raise MCPError(types.INVALID_PARAMS, "a call has a name, and arguments that are an object")
             return await passage.forward(params, progressed)
         case "tools/list":
-            tools = {"tools": await passage.list_tools()}
+            tools = {"tools": await passage.list_tools(params)}
             return tools if passage.listing.begins_sessions else {"resultType": "complete", **tools, **_UNCACHED}
         case "ping":
             return {}

@@ -12,7 +12,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 from mcp import MCPError
@@ -29,6 +29,7 @@ from keval_mcp.tap.agent_session import (
     Channel,
     Talk,
     answered,
+    declared_in,
     encoded,
     needs_session,
     plain_answer,
@@ -126,10 +127,8 @@ class Route:
         if relay is not None:
             await relay.post(message, send)
             return
-        given = message.get("params", {}).get("capabilities")
-        capabilities = given if isinstance(given, dict) else {}
         if message.get("method") == "initialize" and (
-            self.always_sessions or needs_session(self.passage, capabilities)
+            self.always_sessions or needs_session(self.passage, declared_in(message))
         ):
             await self._begin(message, send)
             return
@@ -311,15 +310,18 @@ class _Stream:
 PATH = "/mcp"
 
 
+OpenServer: TypeAlias = Callable[[Mapping[str, Any]], AbstractAsyncContextManager[McpServer]]
+
+
 @attrs.define(eq=False)
 class ClientSessions:
     """An ASGI application that opens a server for every `initialize`, and one for all requests without a session.
 
-    `open_server` enters the context and gives the server.
+    `open_server` enters the context and gives the server, for a client with these capabilities.
     """
 
     port: int
-    open_server: Callable[[], AbstractAsyncContextManager[McpServer]]
+    open_server: OpenServer
     _clients: dict[str, _Client] = attrs.field(factory=dict, init=False)
     _without_session: _Client | None = attrs.field(default=None, init=False)
     _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
@@ -357,7 +359,7 @@ class ClientSessions:
             return
         begins = message.get("method") == "initialize"
         try:
-            client = await (_Client.begin(self.open_server) if begins else self._shared())
+            client = await (_Client.begin(self.open_server, declared_in(message)) if begins else self._shared())
         except ServerLostError as lost:
             await respond(send, 502, str(lost).encode(), (b"content-type", b"text/plain"))
             return
@@ -370,7 +372,7 @@ class ClientSessions:
         """Return the client that stands for all that have no session. Raises ServerLostError."""
         async with self._opening:
             if self._without_session is None:
-                self._without_session = await _Client.begin(self.open_server)
+                self._without_session = await _Client.begin(self.open_server, {})
             return self._without_session
 
 
@@ -383,13 +385,13 @@ class _Client:
     _owner: asyncio.Task[None]
 
     @classmethod
-    async def begin(cls, open_server: Callable[[], AbstractAsyncContextManager[McpServer]]) -> _Client:
+    async def begin(cls, open_server: OpenServer, capabilities: Mapping[str, Any]) -> _Client:
         left = asyncio.Event()
         entered: asyncio.Future[Passage] = asyncio.get_running_loop().create_future()
 
         async def own() -> None:
             try:
-                async with open_server() as server:
+                async with open_server(capabilities) as server:
                     assert isinstance(server.channel, Channel)  # noqa: S101 - the server proxy of this package made it
                     entered.set_result(server.channel.passage)
                     await left.wait()
