@@ -84,7 +84,7 @@ def _old_sdk(version: str, transport: str) -> Server:
     url = "http://127.0.0.1:{port}/sse" if transport == "sse" else None
     return _pypi(
         f"sdk-{version}-{transport}",
-        f"mcp=={version}{' pydantic<2.11' if version == '1.2.0' else ''}",
+        f"mcp=={version}{' pydantic<2.11' if version != '1.27.0' else ''}",
         ("python", str(OWN / "plain_sdk.py"), *port),
         *calls,
         url=url,
