@@ -152,6 +152,20 @@ def test_a_server_that_lists_other_tools_to_equal_clients_has_changed(
     assert "came back with other tools than at the start of the run: with news" in second["failure"]["message"]
 
 
+@pytest.mark.parametrize(("how", "more"), [("freeze", []), ("follow", ["news"])])
+def test_what_a_trial_is_offered_of_a_list_that_changed_before(
+    project: Project, write: Callable[..., Path], how: str, more: list[str]
+) -> None:
+    folder = write(f"    dynamic_tools: {how}\n    isolation: trial\n", [[ROOTS, []]] * 2)
+    program = project.root / "client.py"
+    program.write_text(f"{program.read_text()}\nopen({str(folder / 'more')!r}, 'w').write('news')\n")
+
+    outcome = project.keval("run", "eval.yaml")
+
+    listed = [json.loads(trial["output"])[0] for trial in project.lines("trials.jsonl")]
+    assert (0, [["say", "roots"], ["say", "roots", *more]]) == (outcome.code, listed), outcome.stderr
+
+
 @contextmanager
 def tapped(project: Project) -> Iterator[str]:
     """Yield the URL at which `keval tap` serves the context."""
@@ -181,7 +195,7 @@ def test_each_client_of_the_tap_gets_what_is_listed_to_it(
             return await use(connection)
 
     async def clients(url: str) -> list[Any]:
-        able = [answering("file:///mine"), {}, ordering()]
+        able = [answering("file:///mine"), {}, ordering(), answering("file:///yours")]
         alone = [await client(url, each) for each in able]
         return alone + await asyncio.gather(*(client(url, each) for each in able))
 
@@ -189,6 +203,6 @@ def test_each_client_of_the_tap_gets_what_is_listed_to_it(
         seen = asyncio.run(clients(url))
 
     names = [["say", "elicitation", "roots", "sampling"], ["say"], ["say", "elicitation", "roots"]]
-    assert [[each, "echo"] for each in names] * 2 == seen
+    assert [[each, "echo"] for each in [*names, names[0]]] * 2 == seen
     if not modern:  # once for each client; the first without capabilities gets the one that was started for the list
-        assert {"": 2, "elicitation roots": 2, "elicitation roots sampling": 2} == begun(folder)
+        assert {"": 2, "elicitation roots": 2, "elicitation roots sampling": 4} == begun(folder)

@@ -282,6 +282,8 @@ class _Live(Tapped):
                     await self.starter.reach(self.connection)
                 connection = own or self.connection
                 listing = (await connection.upstream()).listing
+                if connection.audience.passed_on:
+                    listing = connection.compared(listing)
             except ServerLostError as lost:
                 if use.traffic_log is not None:
                     use.traffic_log.end(number, error=recorded_error(lost, sent=False))

@@ -75,6 +75,7 @@ class Passage:
     _numbers: Iterator[int] = attrs.field(factory=partial(count, 1), init=False)
     _closed: bool = attrs.field(default=False, init=False)
     _declared: bool = attrs.field(default=False, init=False)
+    _declaring: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _inputs: Inputs = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -111,8 +112,11 @@ class Passage:
     async def declare(self, capabilities: Mapping[str, Any]) -> None:
         """Tell a server of the attempt's own what the agent can do; offer what the server lists to such a client."""
         self._declared = True
-        if capabilities == self.link.audience.passed_on:
-            return
+        async with self._declaring:  # whoever declares the same at the same time gets the same list
+            if capabilities != self.link.audience.passed_on:
+                await self._declare(capabilities)
+
+    async def _declare(self, capabilities: Mapping[str, Any]) -> None:
         try:
             listing = await self.link.declare(capabilities)
         except ServerLostError as lost:

@@ -75,18 +75,17 @@ class ServerConnection:
             ServerLostError: it does not come up, or lists other tools than to a client like that before.
         """
         self.audience.passed_on = capabilities
-        declared = self._declared()
         upstream = self._upstream
         if upstream is not None and upstream.alive and not upstream.listing.begins_sessions:
             listing = await upstream.relist(capabilities)
             if listing is None:
-                raise ServerLostError(f"server '{self.server.name}' did not list its tools to a client with {declared}")
-            self._compare(declared, listing)
-            return listing
+                able = ", ".join(capabilities) or "no capabilities"
+                raise ServerLostError(f"server '{self.server.name}' did not list its tools to a client with {able}")
+            return self.compared(listing)
         await self.close()
         # Otherwise `_connect` would warn of a connection that was lost, and tell of the list as one that changed.
         self._upstream = None
-        return (await self.upstream()).listing
+        return self.compared((await self.upstream()).listing)
 
     async def upstream(self) -> Upstream:
         """Return a live session. All who ask while one is being opened share the outcome.
@@ -137,7 +136,7 @@ class ServerConnection:
         if self.server.transport == "stdio":
             self.start_meter.add(time.perf_counter() - began, upstream.cpu_seconds())
         try:
-            self._compare(self._declared(), upstream.listing)
+            self.compared(upstream.listing)
         except ServerLostError:
             await upstream.close()
             raise
@@ -146,12 +145,13 @@ class ServerConnection:
             self._tell(upstream.listing)
         return upstream
 
-    def _declared(self) -> str:
-        return json.dumps(self.audience.capabilities, sort_keys=True)
+    def compared(self, listing: Listing) -> Listing:
+        """Return what to offer of what the server lists: what it listed first to such a client, if that is to stay.
 
-    def _compare(self, declared: str, listing: Listing) -> None:
-        """Raise ServerLostError if the server listed other tools first to a client with the same capabilities."""
-        first = self.first.setdefault(declared, listing)
+        Raises:
+            ServerLostError: it listed other tools first to a client with the same capabilities, and that is no use.
+        """
+        first = self.first.setdefault(json.dumps(self.audience.capabilities, sort_keys=True), listing)
         if self.server.dynamic_tools == "fail" and first.digest != listing.digest:
             raise ServerLostError(
                 f"server '{self.server.name}' came back with other tools than at the start of the run:"
@@ -159,6 +159,7 @@ class ServerConnection:
                 " may change",
                 kind=TOOLS_CHANGED,
             )
+        return first if self.server.dynamic_tools == "freeze" else listing
 
     def _relist_soon(self) -> None:
         relisting = asyncio.create_task(self.relist(), name=f"listing the tools of {self.server.name}")
