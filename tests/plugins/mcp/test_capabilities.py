@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -160,10 +161,15 @@ def test_what_a_trial_is_offered_of_a_list_that_changed_before(
     program = project.root / "client.py"
     program.write_text(f"{program.read_text()}\nopen({str(folder / 'more')!r}, 'w').write('news')\n")
 
-    outcome = project.keval("run", "eval.yaml")
+    recorded = project.keval("run", "eval.yaml", "--record")
+    (folder / "more").unlink()
+    program.write_text(dedent(PROGRAM))
+    replayed = project.keval("run", "eval.yaml", "--replay", str(project.run_directory()), "-o", "again")
 
-    listed = [json.loads(trial["output"])[0] for trial in project.lines("trials.jsonl")]
-    assert (0, [["say", "roots"], ["say", "roots", *more]]) == (outcome.code, listed), outcome.stderr
+    for outcome, results in ((recorded, "results"), (replayed, "again")):
+        trials = next(project.root.glob(f"{results}/*/*/trials.jsonl")).read_text().splitlines()
+        listed = [json.loads(json.loads(trial)["output"])[0] for trial in trials]
+        assert (0, [["say", "roots"], ["say", "roots", *more]]) == (outcome.code, listed), outcome.stderr
 
 
 @contextmanager
