@@ -387,20 +387,20 @@ def test_server_without_sessions_gets_what_it_needs_again(
     assert [by, by] == [each.answered_by for each in played.log.exchanges]
 
 
+@pytest.mark.parametrize(("mode", "arguments"), [("legacy", ()), ("auto", ("modern",))])
 @pytest.mark.parametrize("tool", ["sampling", "elicitation", "roots"])
 def test_tools_for_clients_with_capabilities_are_offered_changed_and_played_again(
-    server: Callable[..., Stdio], nowhere: Stdio, tool: str
+    server: Callable[..., Stdio], nowhere: Stdio, tool: str, mode: str, arguments: tuple[str, ...]
 ) -> None:
     async def use(client: Client) -> list[Any]:
         names = [each.name for each in (await client.list_tools()).tools]
         return [names, said(await client.call_tool(tool)), said(await client.call_tool("say"))]
 
     renamed = (Intervention(rename={"echo": "say"}),)
-    provider = server("choosy", isolation="trial")
+    provider = server("choosy", *arguments, isolation="trial")
+    able = {**answering("file:///mine"), "mode": mode}
 
-    live, played, _ = recorded_and_played(
-        provider, as_client(use, **answering("file:///mine")), absent=nowhere, interventions=renamed
-    )
+    live, played, _ = recorded_and_played(provider, as_client(use, **able), absent=nowhere, interventions=renamed)
 
     names, called, _ = live.answer
     assert ["say", "elicitation", "roots", "sampling"] == names
