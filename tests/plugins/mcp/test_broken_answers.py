@@ -15,7 +15,7 @@ import pytest
 from mcp import MCPError
 
 from keval.errors import PreflightError
-from keval_mcp import Http, Stdio
+from keval_mcp import Http, Sse, Stdio
 from keval_mcp.tap.agent_session import encoded
 from tests.contexts import started
 
@@ -44,6 +44,9 @@ def _events(body: str, length: int | None = None) -> str:
 def _http(body: str, status: str = "200 OK", kind: str = "application/json", length: int | None = None) -> str:
     head = f"HTTP/1.1 {status}\r\ncontent-type: {kind}\r\n"
     return f"{head}content-length: {len(body) if length is None else length}\r\n\r\n{body}"
+
+
+_ACCEPTED = _http("", "202 Accepted")
 
 
 def _answer(message: dict[str, Any]) -> str:
@@ -252,3 +255,60 @@ def test_tap_refuses_in_place_of_an_answer_that_is_no_json(answer: dict[str, Any
     error = {"code": -32603, "message": "the answer holds NaN or Infinity, which is no JSON"}
 
     assert {"jsonrpc": "2.0", "id": 1, "error": error} == json.loads(encoded({"jsonrpc": "2.0", "id": 1, **answer}))
+
+
+@pytest.mark.parametrize(
+    ("posted", "event", "problem"),
+    [
+        (_ACCEPTED, None, "was lost during 'look'"),
+        (_ACCEPTED, _BEGUN, "was lost during 'look'"),
+        (_ACCEPTED, _SURROGATE + "\n\n", "answered 'look' with something that is no MCP message: "),
+        (_ACCEPTED, '{"jsonrpc":"2.0","id":ID}\n\n', "answered 'look' with something that is no MCP message: "),
+        (_http("no", "503 Busy", "text/plain"), "WAIT", "answered 'look' with HTTP 503 Busy: no"),
+        ("", "WAIT", "was lost during 'look'"),
+    ],
+)
+def test_call_over_sse_is_lost_at_once(
+    attempt: Callable[..., Any], posted: str, event: str | None, problem: str
+) -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        if head.startswith(b"GET"):
+            streams.append(writer)
+            writer.write(_events("event: endpoint\ndata: /messages\n\n", 9000).encode())
+            await reader.read()
+            writer.close()
+            await writer.wait_closed()
+            return
+        length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+        message = json.loads(await reader.readexactly(int(length.partition(b":")[2])))
+        stream, is_call = streams[-1], message["method"] == "tools/call"
+        writer.write((posted if is_call else _ACCEPTED).encode())
+        writer.close()
+        await writer.wait_closed()
+        if not is_call:
+            said = f"{_answer(message)}\n\n" if "id" in message else None
+        else:
+            said = None if event is None else event.replace("ID", str(message["id"]))
+        if said is not None and said != "WAIT":
+            stream.write(f"event: message\ndata: {said}".encode())
+        if is_call and said != "WAIT" and not str(said).endswith("\n\n"):
+            stream.close()
+
+    streams: list[asyncio.StreamWriter] = []
+
+    async def run() -> tuple[str, str | None]:
+        listener = await asyncio.start_server(handle, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/sse"
+        async with (
+            listener,
+            started(Sse(url=url, timeout=20, isolation="condition"), "it") as source,
+            asyncio.timeout(8),
+            attempt(source) as tapped,
+        ):
+            return await tapped.call("look"), tapped.log.lost
+
+    told, lost = asyncio.run(run())
+
+    assert told.startswith(f"server 'it' {problem}")
+    assert told == lost

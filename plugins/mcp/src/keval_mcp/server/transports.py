@@ -133,13 +133,22 @@ class _Client(httpx2.AsyncClient):
     """Turns a connection that broke before its answer into an answer that broke off: the SDK fails that request alone.
 
     Without it, the SDK would end the session with all its requests. A server that cannot be connected to does end it,
-    and does not know any more what it is asked to resume.
+    and does not know any more what it is asked to resume. Over SSE the SDK sends nothing after a message that failed,
+    and tells nobody: that sets `ended`.
     """
+
+    ended: asyncio.Event | None = None
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         try:
-            return await super().send(request, **options)
+            response = await super().send(request, **options)
+            if response.status_code >= 400 and self.ended is not None:
+                self.ended.set()
+            return response
         except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
+            if self.ended is not None:
+                self.ended.set()
+                raise
             if isinstance(error, httpx2.ConnectError) != (RESUMES in request.headers):
                 raise
             broken = StreamBrokenError(str(error) or type(error).__name__)
@@ -168,11 +177,12 @@ def http_client(
     auth: httpx2.Auth | None = None,
     *,
     limit: int | None = None,
+    ended: asyncio.Event | None = None,
 ) -> httpx2.AsyncClient:
     """Return a client that waits as long as its caller does and opens as many connections as there are calls.
 
     Behind the `url` it has the signature that the SDK asks of a client factory; the `timeout` it proposes is not used.
-    A message of more than `limit` bytes is not read further.
+    A message of more than `limit` bytes is not read further. `ended` is set when a request fails, which is for SSE.
 
     Raises PreflightError: the environment's variables for the network cannot be used.
     """
@@ -182,7 +192,7 @@ def http_client(
         resumes = broken and RESUMES in response.request.headers
         bound(response, limit or _ANY_LENGTH, _note, RESUME_SECONDS if resumes else math.inf)
 
-    return _Client(
+    client = _Client(
         headers={**(headers or {}), "accept-encoding": ENCODINGS},
         auth=auth,
         **Network.to(url).client,
@@ -193,6 +203,8 @@ def http_client(
         # The client calls these before it follows a redirect, so `_stay` can forbid it.
         event_hooks={"response": [_stay, keep_small, _note_refusal]},
     )
+    client.ended = ended
+    return client
 
 
 @asynccontextmanager
@@ -205,12 +217,14 @@ async def connect(
     is noted in `junk`.
     """
     async with AsyncExitStack() as stack:
-        incoming, outgoing = await stack.enter_async_context(await _transport(server, log, stack))
+        incoming, outgoing = await stack.enter_async_context(await _transport(server, log, ended, stack))
         under_way: set[int | str] = set()
         yield WatchedStream(incoming, ended, junk, under_way), SentStream(outgoing, under_way)
 
 
-async def _transport(server: McpServer | ServerSpec, log: ProcessLog, stack: AsyncExitStack) -> Transport:
+async def _transport(
+    server: McpServer | ServerSpec, log: ProcessLog, ended: asyncio.Event, stack: AsyncExitStack
+) -> Transport:
     limit = server.max_result_bytes if isinstance(server, ServerSpec) else None
     if server.transport == "stdio":
         file = stack.enter_context(log.stderr())
@@ -229,7 +243,7 @@ async def _transport(server: McpServer | ServerSpec, log: ProcessLog, stack: Asy
     url, headers = server.url or "", dict(server.headers)
     auth = cast("httpx2.Auth | None", server.login) if isinstance(server, ServerSpec) else None
     if server.transport == "sse":
-        bounded = partial(http_client, url, limit=min(limit or SSE_LIMIT, SSE_LIMIT))
+        bounded = partial(http_client, url, limit=min(limit or SSE_LIMIT, SSE_LIMIT), ended=ended)
         return sse_client(url, headers=headers, httpx_client_factory=bounded, auth=auth)
     client = await stack.enter_async_context(http_client(url, headers, auth=auth, limit=limit))
     # A large result arrives as one event, and our client has a limit of its own.

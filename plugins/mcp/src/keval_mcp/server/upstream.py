@@ -160,7 +160,7 @@ class Upstream:
         elif timed_out:
             problem = f"did not answer {what} within {progress_timeout.seconds:g} s"
         elif not request.done() or request.cancelled():
-            problem = f"was lost during {what}"
+            problem = f"answered {what} with {refused[-1]}" if refused and not broken else f"was lost during {what}"
         else:
             try:
                 return request.result()
