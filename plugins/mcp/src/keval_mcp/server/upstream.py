@@ -163,7 +163,9 @@ class Upstream:
             problem = f"answered {what} with {refused[-1]}" if refused and not broken else f"was lost during {what}"
         else:
             try:
-                return request.result()
+                result = request.result()
+                self._answered.set()
+                return result
             except MCPError as error:
                 alone = error.code in (CONNECTION_CLOSED, PARSE_ERROR)
                 if refused and not broken:
