@@ -103,7 +103,8 @@ async def _read(chunks: Sequence[bytes]) -> int:
             for chunk in chunks:
                 yield chunk
 
-    response = httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=Stream())
+    request, headers = httpx2.Request("GET", "http://server.example"), {"content-type": "text/event-stream"}
+    response = httpx2.Response(200, headers=headers, stream=Stream(), request=request)
     bound(response, 1000, lambda error: None)
     return sum([len(chunk) async for chunk in response.aiter_raw()])
 

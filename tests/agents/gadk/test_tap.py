@@ -55,9 +55,9 @@ def test_the_tools_are_listed_once_if_they_cannot_change(
     asked: list[Passage] = []
     listing = Passage.list_tools
 
-    async def list_tools(passage: Passage) -> Any:
+    async def list_tools(passage: Passage, *given: Any) -> Any:
         asked.append(passage)
-        return await listing(passage)
+        return await listing(passage, *given)
 
     monkeypatch.setattr(Passage, "list_tools", list_tools)
     server = attrs.evolve(stdio_server, args=("-m", "tests.agents.gadk.servers.announcer", *arguments))

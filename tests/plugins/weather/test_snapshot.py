@@ -28,7 +28,7 @@ def test_it_has_many_cities_in_all_weathers() -> None:
     cities = {current["city"] for current in found}
     temperatures = [current["temperature"] for current in found]
 
-    assert f"The snapshot has {len(cities)} cities" in README.read_text(encoding="utf-8")
+    assert f"snapshot of {len(cities)} cities" in README.read_text(encoding="utf-8")
     assert {"New York", "São Paulo", "Łódź", "Zürich"} <= cities
     assert {"Rain", "Drizzle", "Snow", "Clear", "Clouds", "Mist", "Fog", "Haze", "Thunderstorm"} == {
         current["main_condition"] for current in found

@@ -287,10 +287,10 @@ class LiveLink:
         """Send a notification. Raises ServerLostError."""
         await (await self._reach()).notify(method, params)
 
-    async def listen(self, uris: Sequence[str]) -> None:
+    async def listen_to(self, uris: Sequence[str]) -> None:
         """Let a server without sessions tell of changes of these resources."""
         with suppress(ServerLostError):  # who calls it then is told
-            await (await self._reach()).listen({"resourceSubscriptions": [*uris]})
+            await (await self._reach()).listen_to({"resourceSubscriptions": [*uris]})
 
     async def close(self, *, well: bool) -> None:
         """Note that the attempt ends; `well` says that no request is under way and the server was not lost.
@@ -432,7 +432,7 @@ class ReplayedLink:
             self.bystander = lost_beside(played.error)
             raise error_in(played.error)
 
-    async def listen(self, uris: Sequence[str]) -> None:
+    async def listen_to(self, uris: Sequence[str]) -> None:
         pass  # what was told is played
 
     async def close(self, *, well: bool) -> None:

@@ -201,10 +201,10 @@ class Passage:
         if self.traffic_log is not None:
             self.traffic_log.end(number, error=error)
 
-    async def listen(self, uris: Sequence[str]) -> None:
+    async def listen_to(self, uris: Sequence[str]) -> None:
         """Hear of changes of these resources, and of the lists, until the attempt ends."""
         self.subscribed.update(uris)
-        listening = [asyncio.create_task(self.link.listen(uris))] if uris else []
+        listening = [asyncio.create_task(self.link.listen_to(uris))] if uris else []
         try:
             await self.ended.wait()
         finally:

@@ -216,7 +216,7 @@ class Upstream:
                     self._ready.set()
                     wanted = dict.fromkeys(told_changes(self.listing.capabilities), True)
                     if wanted and self.audience is not None and not self.listing.begins_sessions:
-                        group.start_soon(self.listen, wanted, self.audience.relist)
+                        group.start_soon(self.listen_to, wanted, self.audience.relist)
                     await self._ended.wait()
                     group.cancel_scope.cancel()
             except Exception as error:  # noqa: BLE001 - a seam: whatever ends a session is the reason callers are given
@@ -227,7 +227,7 @@ class Upstream:
                 # Wakes whoever waits in `connect`, also where the session never began.
                 self._ready.set()
 
-    async def listen(self, wanted: Mapping[str, Any], missed: Callable[[], object] | None = None) -> None:
+    async def listen_to(self, wanted: Mapping[str, Any], missed: Callable[[], object] | None = None) -> None:
         """Listen for changes that a server without sessions tells; one that does not is read after trials.
 
         `missed` is called when something may have been missed.

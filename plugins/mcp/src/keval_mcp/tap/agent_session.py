@@ -193,7 +193,7 @@ async def _listened(
     listener = _Listener(honoured, {SUBSCRIPTION_ID_META_KEY: number}, deliver)
     listener.say("notifications/subscriptions/acknowledged", {"notifications": honoured})
     with listener.among(passage.agents):
-        await passage.listen(honoured.get("resourceSubscriptions", ()))
+        await passage.listen_to(honoured.get("resourceSubscriptions", ()))
     return {"resultType": "complete", "_meta": listener.meta}
 
 
