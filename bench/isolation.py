@@ -1,8 +1,8 @@
 """What a server of its own costs a trial: seconds and CPU, against one server that all trials share.
 
 Each trial is two model calls and one call of a stdio server: one that the MCP SDK serves, which takes most of a second
-of CPU to start, and one without an SDK. Without a hint, keval starts such a server for each trial, ahead of it; with
-`isolation: trial` when the trial begins; and with `start_method: fork` it is forked.
+of CPU to start, and one without an SDK. Without a hint, keval starts such a server for each trial, ahead of it, and
+with `isolation: trial` when the trial begins.
 """
 
 from __future__ import annotations
@@ -88,14 +88,13 @@ class Case:
 WAYS = {
     "started ahead": {},
     "started when asked for": {"isolation": "trial"},
-    "forked ahead": {"start_method": "fork"},
 }
 CASES = (
     # Models that take a while, so that the servers need less than one core.
-    Case("a server without an SDK", _LIGHT, part(48), 8, 1.0, ("started ahead", "started when asked for")),
+    Case("a server without an SDK", _LIGHT, part(48), 8, 1.0, tuple(WAYS)),
     Case("a server of the MCP SDK", _SDK, part(24), 8, 4.0, tuple(WAYS)),
     # Models that answer at once: what the starts take is what the run takes.
-    Case("a server of the MCP SDK", _SDK, part(300), 20, 0.05, ("started ahead", "forked ahead")),
+    Case("a server of the MCP SDK", _SDK, part(300), 20, 0.05, ("started ahead",)),
 )
 
 
@@ -137,7 +136,7 @@ def main() -> None:
                 own = run(case, **WAYS[way])
                 print(f"  one for each, {way}: {own.wall / shared.wall:.2f} times as long ({own.wall:.1f} s),")
                 print(f"    and {(own.cpu - shared.cpu) / case.trials * 1000:+.0f} ms of CPU a trial")
-    print("wanted, started ahead or forked, with models of 4 s: at most 1.1 times as long")
+    print("wanted, started ahead, with models of 4 s: at most 1.1 times as long")
 
 
 if __name__ == "__main__":

@@ -5,8 +5,7 @@ code on, and kills every process that descends from it when keval ends, in whate
 On Linux it adopts processes whose parent has exited (`PR_SET_CHILD_SUBREAPER`), so `setsid` and double forks do not
 lead out of its reach. On other systems commands are started as they are.
 
-Each server waits for this script to start, so it imports as little as possible and nothing of keval. A program without
-keval may load this file and call `supervise` for a process that it forks.
+Each server waits for this script to start, so it imports as little as possible and nothing of keval.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import sys
 # Type checkers take this name for that of `typing`, which the script need not import then.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 _GRACE = 1.0
 """Seconds between SIGTERM and SIGKILL. The MCP SDK kills the supervisor itself after two."""
@@ -63,24 +62,8 @@ def _script() -> str:
         return __file__
 
 
-def _supervise_command(keval: int, command: list[str]) -> int:
-    """Run a command until it, or the process `keval`, ends; returns its exit code."""
-    try:
-        watched = os.pidfd_open(keval)  # readable when the process ends
-    # keval has ended already, so nothing is started.
-    except ProcessLookupError:
-        return 1
-    except OSError:  # a kernel before 5.3
-        return supervise(lambda: _execute(command), None, lambda: os.path.exists(f"/proc/{keval}"))
-    return supervise(lambda: _execute(command), watched)
-
-
-def supervise(run: Callable[[], object], watched: int | None, lives: Callable[[], bool] = lambda: True) -> int:
-    """Call `run`, which does not return, in a process of its own, and return its exit code.
-
-    That process, and all that descend from it, are ended when there is something to read from the descriptor `watched`,
-    which stays open here alone, or without one when `lives` says no.
-    """
+def _supervise(keval: int, command: list[str]) -> int:
+    """Run a command until it, or the process `keval`, ends, and end what descends from it; returns its exit code."""
     # The public modules `ctypes` and `signal` take five milliseconds each to import.
     from _signal import (  # type: ignore[import-not-found]
         SIGCHLD,
@@ -94,18 +77,24 @@ def supervise(run: Callable[[], object], watched: int | None, lives: Callable[[]
     from select import POLLIN, poll
     from time import monotonic
 
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    poller = poll()
-    if watched is not None:
+    poller, kept, interval = poll(), {0, 1, 2}, None
+    try:
+        watched = os.pidfd_open(keval)  # readable when the process ends
+    # keval has ended already, so nothing is started.
+    except ProcessLookupError:
+        return 1
+    except OSError:  # a kernel before 5.3: nothing wakes the poll when keval ends, so it looks twice a second
+        interval = 500
+    else:
         poller.register(watched, POLLIN)
-    # Without a descriptor, nothing wakes the poll when keval ends, so it looks twice a second.
-    interval, kept = (None, {0, 1, 2, watched}) if watched is not None else (500, {0, 1, 2})
+        kept.add(watched)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     # Python resumes a poll after a signal (PEP 475). What the signal writes to this pipe ends it, also if it comes just
     # before the poll.
     woken, wake = os.pipe()
     for end in (woken, wake):
         os.set_blocking(end, False)
-    server = _start(run)
+    server = _start(command)
     # Only the server holds what it was given, such as the other ends of its pipes, so that keval sees it close them.
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
@@ -120,11 +109,13 @@ def supervise(run: Callable[[], object], watched: int | None, lives: Callable[[]
         signal(number, lambda number, _: told.append(number))
 
     def wait(milliseconds: int | None) -> bool:
-        """Wait for a signal or the end of whom the process is for; returns whether it is still wanted."""
+        """Wait for a signal or the end of keval; returns whether keval lives."""
         ready = [descriptor for descriptor, _ in poller.poll(milliseconds)]
         if woken in ready:
             os.read(woken, 4096)
-        return all(descriptor == woken for descriptor in ready) and lives()
+        if interval is not None:
+            return os.path.exists(f"/proc/{keval}")
+        return all(descriptor == woken for descriptor in ready)
 
     code, alone = _reap(server)
     while code is None and not told and wait(interval):
@@ -155,36 +146,28 @@ def _close_all_but(kept: set[int]) -> None:
                 continue
 
 
-def _start(run: Callable[[], object]) -> int:
-    """Call `run` in a process of its own, which is killed if this process is, and return its id."""
-    from _signal import SIGKILL
+def _start(command: list[str]) -> int:
+    """Start a command, which is killed if this process is, with the environment as it came; returns its process id."""
+    from _signal import SIG_DFL, SIGKILL, SIGPIPE, SIGXFSZ, signal
 
     parent = os.getpid()
     if process := os.fork():
         return process
-    # Whatever happens in `run`, the child must not return and go on as a second supervisor.
+    # Whatever happens, the child must not return and go on as a second supervisor.
     try:
         _prctl(_PR_SET_PDEATHSIG, SIGKILL)
         # The parent may have ended before the child asked to be killed with it.
         if os.getppid() == parent:
-            run()
-    finally:
-        os._exit(_CANNOT_START)
-
-
-def _execute(command: list[str]) -> None:
-    """Become a command, with the environment as it came."""
-    from _signal import SIG_DFL, SIGPIPE, SIGXFSZ, signal
-
-    # Python has added to `os.environ`.
-    with open("/proc/self/environ", "rb") as file:
-        environ = dict(entry.split(b"=", 1) for entry in file.read().split(b"\0") if b"=" in entry)
-    for number in (SIGPIPE, SIGXFSZ):  # which Python ignores
-        signal(number, SIG_DFL)
-    try:
-        os.execvpe(command[0], command, environ)  # noqa: S606 - no shell is wanted
+            # Python has added to `os.environ`.
+            with open("/proc/self/environ", "rb") as file:
+                environ = dict(entry.split(b"=", 1) for entry in file.read().split(b"\0") if b"=" in entry)
+            for number in (SIGPIPE, SIGXFSZ):  # which Python ignores
+                signal(number, SIG_DFL)
+            os.execvpe(command[0], command, environ)  # noqa: S606 - no shell is wanted
     except OSError as error:
         os.write(2, f"{command[0]} cannot be started: {error.strerror}\n".encode(errors="replace"))
+    finally:
+        os._exit(_CANNOT_START)
 
 
 def _prctl(option: int, value: int) -> None:
@@ -237,4 +220,4 @@ def _send(process: int, number: int) -> None:
 
 
 if __name__ == "__main__":
-    os._exit(_supervise_command(int(sys.argv[1]), sys.argv[2:]))
+    os._exit(_supervise(int(sys.argv[1]), sys.argv[2:]))

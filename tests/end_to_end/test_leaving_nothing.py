@@ -21,7 +21,7 @@ SIGNALS = [
     signal.SIGKILL,
     *(pytest.param(how, marks=pytest.mark.slow) for how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)),
 ]
-WAYS = ("deaf", "daemon", "hangs", "wrapped", "direct", "forked")
+WAYS = ("deaf", "daemon", "hangs", "wrapped", "direct")
 
 
 @pytest.fixture
@@ -48,8 +48,6 @@ def _contexts(root: Path) -> str:
             command = ["sh", "-c", 'exec 3<&0; "$@" <&3 & wait', "sh", *server, "deaf"]
         elif way == "direct":
             command, options["tap"] = [*server, "hangs"], False
-        elif way == "forked":
-            command, options["start_method"] = [*server, "daemon"], "fork"
         else:
             command = [*server, way]
         options |= {"command": command[0], "args": [*command[1:], str(root / f"called-{way}")]}
@@ -87,7 +85,7 @@ def test_no_process_outlives_a_run_that_ends_by_itself(
     unruly: Project, ending: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("keval_mcp.server.process._STDIN_SECONDS", 0.2)
-    conditions = [flag for way in ("deaf", "daemon", "wrapped", "forked") for flag in ("--condition", way)]
+    conditions = [flag for way in ("deaf", "daemon", "wrapped") for flag in ("--condition", way)]
     if ending == "preflight":
         config = (unruly.root / "eval.yaml").read_text(encoding="utf-8")
         config = config.replace("contexts:\n", "contexts:\n  missing: {type: stdio, command: 'false'}\n", 1)

@@ -229,7 +229,7 @@ class ServerStartsEntry(Entry):
 
     `planned` is how many trials are to have one of their own; 0 if they share one. `processes` came up, `seconds` is
     what they took until each had listed its tools, all together, and `cpu_seconds` how much of CPU; `None` if that is
-    unknown. `expected` is the CPU time that the planned ones were expected to take, by that of the first one.
+    unknown.
     """
 
     condition: str
@@ -238,7 +238,6 @@ class ServerStartsEntry(Entry):
     processes: int = 0
     seconds: float = 0.0
     cpu_seconds: float | None = None
-    expected: float | None = None
 
 
 @attrs.frozen

@@ -46,10 +46,6 @@ class ServerLogin(Protocol):
         ...
 
 
-class ServerTemplate(Protocol):
-    """What a server's processes are forked from. Only the plugin that made it, and starts the server, looks inside."""
-
-
 class ServerChannel(Protocol):
     """The way to a server for an agent in keval's own process: what the tap serves over HTTP, without HTTP.
 
@@ -124,14 +120,12 @@ class Sharing:
 class ServerStarts:
     """The processes of a server that came up, and what it took until each had listed its tools, all together.
 
-    `seconds` are by the clock, and `cpu` those of CPU time; `None` if they are unknown. `typical` is the CPU time of
-    the first one, where each is expected to take as long.
+    `seconds` are by the clock, and `cpu` those of CPU time; `None` if they are unknown.
     """
 
     processes: int = 0
     seconds: float = 0.0
-    cpu: float | None = None
-    typical: float | None = None
+    cpu: float | None = 0.0
 
 
 @attrs.frozen

@@ -13,7 +13,7 @@ from keval.records.cassettes import ServerCassette, ServerTrafficLog
 from keval.records.end_state import Conventions, EndState
 from keval.records.interventions import Intervention, ShuffledResults
 from keval.records.models import ModelAccess
-from keval.records.servers import McpServer, ServerLogin, ServerTemplate, Transport
+from keval.records.servers import McpServer, ServerLogin, Transport
 from keval.records.transcript import Blob, Message
 from keval.records.trial import Sample, Trial
 from keval.seams.judgement_builder import JudgementBuilder
@@ -103,8 +103,7 @@ class ServerSpec:
     trial, `server_instructions` whether agents are told the server's instructions.
 
     `bring_up` brings up what the server needs of this machine when it is first connected to, for as long as it is: it
-    is given the server, and yields the one to connect to, which may have another `command` or `url`. A `template` is
-    what its processes are forked from, in place of starting its command.
+    is given the server, and yields the one to connect to, which may have another `command` or `url`.
 
     keval sets `max_result_bytes`, that of `execution`: a larger result fails the trial.
     """
@@ -133,7 +132,6 @@ class ServerSpec:
     policy: ClientPolicy = ClientPolicy()
     login: ServerLogin | None = attrs.field(default=None, eq=False, repr=False)
     bring_up: BringUp | None = attrs.field(default=None, eq=False, repr=False)
-    template: ServerTemplate | None = attrs.field(default=None, eq=False, repr=False)
 
     @property
     def uses_workspace(self) -> bool:

@@ -78,10 +78,9 @@ def test_after_an_error_in_a_trial(bare: Callable[..., Stdio], attempt: Callable
     assert _is_gone(pid)
 
 
-@pytest.mark.parametrize("method", ["spawn", "fork"])
-def test_after_cancelling_the_start(server: Callable[..., Stdio], doorbell: Callable[[], Any], method: str) -> None:
+def test_after_cancelling_the_start(server: Callable[..., Stdio], doorbell: Callable[[], Any]) -> None:
     async def start(port: int) -> None:
-        async with started(server("mute", str(port), start_method=method), "mute"):
+        async with started(server("mute", str(port)), "mute"):
             pass
 
     async def run() -> tuple[bool, bool]:
@@ -95,9 +94,7 @@ def test_after_cancelling_the_start(server: Callable[..., Stdio], doorbell: Call
     assert (True, True) == asyncio.run(run())
 
 
-@pytest.mark.parametrize(
-    "options", [{"isolation": "condition"}, {"isolation": "trial"}, {"isolation": "trial", "start_method": "fork"}]
-)
+@pytest.mark.parametrize("options", [{"isolation": "condition"}, {"isolation": "trial"}])
 def test_after_cancelling_in_the_middle_of_a_call(
     bare: Callable[..., Stdio], attempt: Callable[..., Any], doorbell: Callable[[], Any], options: dict[str, Any]
 ) -> None:

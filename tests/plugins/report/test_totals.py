@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from keval.records.manifest import ServerStartsEntry
 from keval.records.models import dollars
 from keval_analysis.findings.summary import ArmTrials, Cost, GivenUp, JudgingTotal, Summary, UsageTotal
-from keval_report.totals import total_lines
+from keval_report.totals import start_notice, total_lines
 
 
 def arm(condition: str, **told: Any) -> ArmTrials:
@@ -74,3 +75,16 @@ def test_what_is_unknown_is_said_and_is_not_0(cost: Cost, told: dict[str, Any], 
 )
 def test_dollars_have_as_many_digits_as_say_something(usd: float, shown: str) -> None:
     assert shown == dollars(usd)
+
+
+def test_what_starts_will_take_is_by_those_that_were_measured() -> None:
+    begun = [
+        ServerStartsEntry("a", "notes", planned=40, processes=2, seconds=3.0, cpu_seconds=2.0),
+        ServerStartsEntry("b", "shared", planned=0, processes=1, seconds=9.0, cpu_seconds=9.0),
+        ServerStartsEntry("b", "elsewhere", planned=40, processes=1, seconds=9.0, cpu_seconds=None),
+    ]
+
+    told = start_notice(begun, 0.5, 4)
+
+    assert told is not None
+    assert told.startswith("20 server processes are to be started, one for each trial (notes), which takes about 20 s")

@@ -74,7 +74,6 @@ def describe_starts(
                 processes=had.processes + starts.processes,
                 seconds=round(had.seconds + starts.seconds, 3),
                 cpu_seconds=cpu,
-                expected=None if starts.typical is None else round(planned * starts.typical, 3),
             )
     return tuple(found.values())
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import secrets
-import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 from urllib.parse import quote
 
 import attrs
@@ -18,7 +17,6 @@ from keval.errors import PreflightError
 from keval.records.servers import KEEPS_TRIALS_APART, Sharing, Transport
 from keval.records.trial import Sample
 from keval.seams.contexts import (
-    WORKSPACE,
     BringUp,
     ClientPolicy,
     DynamicTools,
@@ -65,18 +63,6 @@ def _answered_by_tap(provider: _Server, field: attrs.Attribute[Any], given: Any)
 def _fits_workspace(provider: Stdio, field: attrs.Attribute[Isolation], isolation: Isolation) -> None:
     if isolation == "condition" and works_in_workspace(provider):
         raise ValueError("'isolation' must be trial, as the server works in {workspace}, the folder of each trial")
-
-
-def _can_fork(provider: Stdio, field: attrs.Attribute[str], method: str) -> None:
-    if method == "fork" and sys.platform != "linux":
-        raise ValueError("'fork' needs Linux; leave out start_method, and each process is started by itself")
-    # A fork gets an environment and a folder of its own, but has the arguments of the template.
-    if method == "fork" and WORKSPACE in str(provider.args):
-        raise ValueError("'start_method' must be spawn where {workspace} stands in `args`; `cwd` may have it with fork")
-    if method == "fork" and not provider.tap:
-        raise ValueError(
-            "keval starts no server that agents start themselves: 'fork' must go with the tap; set tap: true"
-        )
 
 
 Facts: TypeAlias = Callable[[Sample], Mapping[str, Any]]
@@ -133,8 +119,7 @@ class Stdio(_Server):
     """An MCP server that keval starts as a process and talks to over its standard input and output.
 
     It inherits HOME, LOGNAME, PATH, SHELL, TERM and USER; whatever else it needs stands in `env`. `{workspace}` in
-    `args`, `env` or `cwd` stands for the workspace of the trial, and each trial has a process of its own then. With
-    `start_method: fork`, the processes of a Python server are forked from one that has imported its packages.
+    `args`, `env` or `cwd` stands for the workspace of the trial, and each trial has a process of its own then.
     """
 
     _transport: ClassVar[Transport] = "stdio"
@@ -143,7 +128,6 @@ class Stdio(_Server):
     env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
     cwd: Path | WorkingFolder | None = None
     isolation: Isolation = attrs.field(default="auto", validator=_fits_workspace)
-    start_method: Literal["spawn", "fork"] = attrs.field(default="spawn", validator=_can_fork)
 
     @asynccontextmanager
     async def start(
@@ -160,25 +144,19 @@ class Stdio(_Server):
 
     @asynccontextmanager
     async def _bring_up(self, server: ServerSpec) -> AsyncIterator[ServerSpec]:
-        """Find the command, and start the template if there is one.
+        """Find the command.
 
         Raises:
-            PreflightError: the command or a folder is missing, or the command cannot be forked.
+            PreflightError: the command or a folder is missing.
         """
         begun = server.folder.copy if server.folder else None
         if begun is not None and not begun.is_dir():
             raise PreflightError(f"server '{server.name}': '{begun}', which is to be copied, is not a folder")
         # The fresh folder is made later, so a relative command is looked for in what is copied into it.
         cwd = Path(server.cwd) if server.cwd is not None else begun
-        server = attrs.evolve(server, command=find_command(server.name, self.command, self.env, cwd))
+        command = find_command(server.name, self.command, self.env, cwd)
         check_roots(server.name, self.roots)
-        if self.start_method == "spawn":
-            yield server
-            return
-        from keval_mcp.server.forking import forking  # the MCP SDK takes 0.4 s to import
-
-        async with forking(server, cwd) as template:
-            yield attrs.evolve(server, template=template)
+        yield attrs.evolve(server, command=command)
 
     def _spec(self, label: str) -> ServerSpec:
         folder = self.cwd if isinstance(self.cwd, WorkingFolder) else None

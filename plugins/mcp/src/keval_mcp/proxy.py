@@ -247,9 +247,7 @@ class _Live(Tapped):
 
     @property
     def starts(self) -> ServerStarts:
-        total = self.connection.start_meter.total
-        # Of processes that are forked, the first one imports what all others find imported.
-        return total if self.server.template is None else attrs.evolve(total, typical=None)
+        return self.connection.start_meter.total
 
     def pool(self, capabilities: Mapping[str, Any]) -> Pool[ServerConnection]:
         """Return the processes that are started ahead for agents with these capabilities."""
@@ -335,9 +333,7 @@ def _declared_when(opened: ServerTraffic | None) -> Mapping[str, Any]:
 
 def _brought_up(server: ServerSpec, connected: ServerSpec) -> ServerSpec:
     """Return a trial's server as it is connected to: by what was brought up for the first connection."""
-    return attrs.evolve(
-        server, command=connected.command, url=connected.url, login=connected.login, template=connected.template
-    )
+    return attrs.evolve(server, command=connected.command, url=connected.url, login=connected.login)
 
 
 def _is_told(server: ServerSpec) -> bool:

@@ -238,8 +238,7 @@ def remark_sentences(summary: Summary) -> Iterator[str]:
 
 LESS = (
     "Trials can share one if it keeps nothing between calls (isolation: condition, or readOnlyHint on its tools and"
-    " examples in their input schemas); a Python server starts faster with start_method: fork, and one over HTTP needs"
-    " only a session for each trial"
+    " examples in their input schemas), and one over HTTP needs only a session for each trial"
 )
 """What takes less than to start a server for each trial."""
 _NOTABLE_SECONDS = 10.0
@@ -252,8 +251,8 @@ def start_notice(starts: Iterable[ServerStartsEntry], left: float, cores: int) -
 
     By the clock it is what the cores need for it, at least: models may take longer, and other work needs cores, too.
     """
-    own = [entry for entry in starts if entry.planned and entry.expected is not None]
-    seconds = left * sum(entry.expected or 0.0 for entry in own)
+    own = [entry for entry in starts if entry.planned and entry.cpu_seconds is not None]
+    seconds = left * sum(entry.planned * (entry.cpu_seconds or 0.0) / entry.processes for entry in own)
     if seconds < _NOTABLE_SECONDS:
         return None
     count = round(left * sum(entry.planned for entry in own))

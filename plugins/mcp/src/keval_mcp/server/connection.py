@@ -40,11 +40,9 @@ class StartMeter:
 
     def add(self, seconds: float, cpu: float | None) -> None:
         """Count a process that has come up."""
-        if not self.total.processes:
-            self.total = ServerStarts(1, seconds, cpu, typical=cpu)
-            return
-        total = None if cpu is None or self.total.cpu is None else self.total.cpu + cpu
-        self.total = ServerStarts(self.total.processes + 1, self.total.seconds + seconds, total, self.total.typical)
+        had = self.total
+        total = None if cpu is None or had.cpu is None else had.cpu + cpu
+        self.total = ServerStarts(had.processes + 1, had.seconds + seconds, total)
 
 
 @attrs.define(eq=False)
@@ -241,8 +239,7 @@ async def connection_to(server: ServerSpec, first: ServerConnection | None = Non
     """
     async with in_folder(server) as placed:
         started = placed
-        if placed.transport == "stdio" and placed.command is not None and placed.template is None:
-            # It ends with keval, as a template and its forks do.
+        if placed.transport == "stdio" and placed.command is not None:
             command, *args = supervised((placed.command, *placed.args))
             started = attrs.evolve(placed, command=command, args=tuple(args))
         connection = ServerConnection(started)

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
@@ -31,16 +31,11 @@ def environment(server: McpServer | ServerSpec) -> dict[str, str]:
 
 @attrs.frozen(eq=False)
 class ServerProcess:
-    """A server's process, with a group of its own; `let_go` closes the pipes, also if another process holds them.
+    """A server's process, with a group of its own."""
 
-    `has_ended` does not wait for others that hold the pipes either.
-    """
-
-    pid: int
     stdin: asyncio.StreamWriter
     stdout: asyncio.StreamReader
-    has_ended: Callable[[], bool]
-    let_go: Callable[[], None]
+    _process: asyncio.subprocess.Process
 
     @classmethod
     async def spawn(cls, server: McpServer | ServerSpec, stderr: TextIO) -> ServerProcess:
@@ -58,10 +53,12 @@ class ServerProcess:
         )
         assert process.stdin is not None  # noqa: S101 - a pipe was asked for
         assert process.stdout is not None  # noqa: S101 - a pipe was asked for
-        # asyncio has no public way to close the pipes while another process holds their other ends.
-        let_go = process._transport.close  # type: ignore[attr-defined]
-        # Not `process.wait()`, which also waits until no process holds the pipes.
-        return cls(process.pid, process.stdin, process.stdout, lambda: process.returncode is not None, let_go)
+        return cls(process.stdin, process.stdout, process)
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
 
     async def end(self) -> None:
         """Close the server's input; end it, and all in its process group, if it does not end then."""
@@ -79,11 +76,13 @@ class ServerProcess:
         finally:
             drain.cancel()
             await asyncio.wait({drain})
-            self.let_go()
+            # asyncio has no public way to close the pipes while another process holds their other ends.
+            self._process._transport.close()  # type: ignore[attr-defined]
 
     async def _ended(self, within: float) -> bool:
         deadline = asyncio.get_running_loop().time() + within
-        while not self.has_ended():
+        # Not `process.wait()`, which also waits until no process holds the pipes.
+        while self._process.returncode is None:
             if asyncio.get_running_loop().time() > deadline:
                 return False
             await asyncio.sleep(0.01)

@@ -34,15 +34,12 @@ from keval.errors import FailureKind
 from keval.records.servers import McpServer
 from keval.seams.contexts import ServerSpec
 from keval_clients.bounds import EncodingError, ReplyTooLargeError, Unpacker
-from keval_mcp.server.process import ProcessLog, ServerProcess, environment
+from keval_mcp.server.process import ProcessLog, ServerProcess
 
-if TYPE_CHECKING:  # the SDK exports no name for its stream types, and a server is forked on request
+if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp.client._transport import TransportStreams
     from mcp.shared._stream_protocols import ReadStream, WriteStream
-
-    from keval_mcp.server.forking import ForkTemplate
-
 
 T = TypeVar("T")
 
@@ -374,11 +371,7 @@ async def stdio_streams(
     Raises:
         OSError: the server cannot be started.
     """
-    template = cast("ForkTemplate | None", server.template) if isinstance(server, ServerSpec) else None
-    if template is not None:
-        process = await template.fork(environment(server), server.cwd, stderr)
-    else:
-        process = await ServerProcess.spawn(server, stderr)
+    process = await ServerProcess.spawn(server, stderr)
     log.pid = process.pid
     # Without a buffer, a server that writes faster than it is read waits at its pipe, and keval's memory stays small.
     incoming, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
