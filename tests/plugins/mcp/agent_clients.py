@@ -47,6 +47,23 @@ def ordering() -> dict[str, Any]:
     return {"mode": "auto", "elicitation_callback": ask_user, "list_roots_callback": _roots("file:///mine")}
 
 
+PREFIX = "io.modelcontextprotocol/"
+
+
+def asked(method: str, meta: Any = (), **params: Any) -> dict[str, Any]:
+    """Return a request of the revision 2026-07-28, which has no sessions."""
+    known = {"protocolVersion": "2026-07-28", "clientCapabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    own = {**{PREFIX + name: value for name, value in known.items()}, **dict(meta)}
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": own}}
+
+
+def headers_of(message: dict[str, Any]) -> dict[str, str]:
+    """Return the headers with which a client sends that request."""
+    named = {"mcp-name": message["params"]["name"]} if "name" in message["params"] else {}
+    accepted = {"accept": "application/json, text/event-stream"}
+    return {"mcp-protocol-version": "2026-07-28", "mcp-method": message["method"], **named, **accepted}
+
+
 def _roots(uri: str) -> Any:
     async def list_roots(context: Any) -> ListRootsResult:
         return ListRootsResult(roots=[Root(uri=FileUrl(uri), name="mine")])

@@ -23,7 +23,7 @@ from keval_mcp import Http, Stdio
 from keval_testing import stub_server
 from keval_weather import Weather
 from tests.contexts import started
-from tests.plugins.mcp.agent_clients import answering, connected, ordering, said
+from tests.plugins.mcp.agent_clients import answering, asked, connected, headers_of, ordering, said
 from tests.plugins.mcp.cassettes import Kept, MemoryCassette
 from tests.processes import Listening
 from tests.stdio_server import ENVIRONMENT
@@ -153,10 +153,11 @@ answer_each("x", answer, begins=False)
     provider = Stdio(command="python", args=("-c", code), env=ENVIRONMENT, isolation="condition")
 
     async def ask(server: McpServer) -> Any:
-        asking = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"protocolVersion": "2025-06-18"}}
+        asking = asked(method)
+        if method == "initialize":
+            asking["params"] = {"protocolVersion": "2025-06-18"}
         async with AsyncClient() as client:
-            headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2026-07-28"}
-            return (await client.post(str(server.url), json=asking, headers=headers)).json()
+            return (await client.post(str(server.url), json=asking, headers=headers_of(asking))).json()
 
     live, played, _ = recorded_and_played(provider, ask, absent=nowhere)
 

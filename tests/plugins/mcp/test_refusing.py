@@ -8,8 +8,11 @@ import sys
 from typing import Any
 
 import pytest
-from starlette.types import Receive, Scope, Send
+from mcp import Client, MCPError
+from mcp.types import PromptReference
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from keval import Sample
 from keval.plugin import PreflightError
 from keval_loopback.serving import serve
 from keval_mcp import Http, Stdio
@@ -47,7 +50,7 @@ def listed(provider: Any) -> tuple[str, ...]:
     return asyncio.run(asyncio.wait_for(start(), 8))
 
 
-def listed_over_http(status: int, refusal: bytes, kind: str, answers: dict[str, Any]) -> tuple[str, ...]:
+def over_http(status: int, refusal: bytes, kind: str, answers: dict[str, Any]) -> ASGIApp:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         message = json.loads((await receive())["body"]) if scope["method"] == "POST" else {}
         answer = answers.get(message.get("method", ""))
@@ -56,8 +59,12 @@ def listed_over_http(status: int, refusal: bytes, kind: str, answers: dict[str, 
         await send({"type": "http.response.start", "status": code, "headers": [(b"content-type", type_.encode())]})
         await send({"type": "http.response.body", "body": body})
 
+    return app
+
+
+def listed_over_http(*server: Any) -> tuple[str, ...]:
     async def start() -> tuple[str, ...]:
-        async with serve(app) as base, started(Http(url=f"{base}/mcp"), "it") as source:
+        async with serve(over_http(*server)) as base, started(Http(url=f"{base}/mcp"), "it") as source:
             return source.tool_listings[0].tools
 
     return asyncio.run(asyncio.wait_for(start(), 8))
@@ -105,3 +112,23 @@ def test_server_that_refuses_for_a_reason_of_its_own_is_told_by_it(
 
     with pytest.raises(PreflightError, match=r"'it' did not come up: the license has expired$"):
         listed(Stdio(command=sys.executable, args=("-c", STDIO, answered)))
+
+
+def test_agent_is_told_by_a_server_without_sessions_that_a_method_is_unknown_to_it(sample: Sample) -> None:
+    told = error(-32601, "no such method", jsonrpc="2.0", id=3)  # keval has asked it twice before
+    begins = error(-32601, jsonrpc="2.0", id=1)
+
+    async def ask() -> list[Any]:
+        app = over_http(404, json.dumps(told).encode(), "application/json", {**MODERN, "initialize": begins})
+        async with (
+            serve(app) as base,
+            started(Http(url=f"{base}/mcp"), "it") as source,
+            source.open(sample, "t") as context,
+            Client(context.servers[0].url or "") as client,
+        ):
+            with pytest.raises(MCPError) as raised:
+                await client.complete(PromptReference(name="p"), {"name": "n", "value": "v"})
+            assert context.servers[0].log is not None
+            return [raised.value.code, raised.value.message, context.servers[0].log.lost]
+
+    assert [-32601, "no such method", None] == asyncio.run(asyncio.wait_for(ask(), 8))

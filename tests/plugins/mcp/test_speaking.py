@@ -14,19 +14,9 @@ from keval import Sample
 from keval_mcp import Stdio
 from keval_mcp.tap import http as tap_http
 from tests.contexts import started
-from tests.plugins.mcp.agent_clients import connected, said
+from tests.plugins.mcp.agent_clients import PREFIX, asked, connected, headers_of, said
 
-PREFIX = "io.modelcontextprotocol/"
-META = {
-    f"{PREFIX}protocolVersion": "2026-07-28",
-    f"{PREFIX}clientCapabilities": {},
-    f"{PREFIX}clientInfo": {"name": "c", "version": "1"},
-}
 JSON, EVENTS = "application/json", "text/event-stream"
-
-
-def asked(method: str, meta: Any = (), **params: Any) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": {**META, **dict(meta)}}}
 
 
 def works(**meta: str) -> dict[str, Any]:
@@ -53,7 +43,7 @@ def test_request_is_answered_by_a_stream_if_something_is_said_before(
             source.open(sample, "t") as context,
             httpx2.AsyncClient() as http,
         ):
-            return await http.post(context.servers[0].url or "", json=message)
+            return await http.post(context.servers[0].url or "", json=message, headers=headers_of(message))
 
     answer = asyncio.run(asyncio.wait_for(run(), 30))
     lines = answer.text.replace("data: ", "").splitlines()
@@ -77,7 +67,8 @@ def test_client_that_hangs_up_gives_its_request_up(
             (reached,) = context.servers
             assert reached.log is not None
             async with httpx2.AsyncClient() as http:
-                hang = http.stream("POST", reached.url or "", json=asked("tools/call", name="hang"))
+                message = asked("tools/call", name="hang")
+                hang = http.stream("POST", reached.url or "", json=message, headers=headers_of(message))
                 async with hang as answer:  # the server says nothing, and the client is kept from giving up by that
                     begun = await anext(answer.aiter_lines())
             async with connected(reached.url or "", {"mode": "auto"}) as client:
@@ -86,3 +77,52 @@ def test_client_that_hangs_up_gives_its_request_up(
 
     given_up = "the agent gave the call up before the server answered"
     assert [":", ["notifications/cancelled"], [given_up, None]] == asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def without(message: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a request whose `_meta` lacks a member."""
+    meta = {key: value for key, value in message["params"]["_meta"].items() if key != PREFIX + name}
+    return {**message, "params": {**message["params"], "_meta": meta}}
+
+
+LISTED = asked("tools/list")
+OTHER = asked("tools/list", {PREFIX + "protocolVersion": "2027-01-01"})
+
+
+@pytest.mark.parametrize(
+    ("message", "headers", "answered"),
+    [
+        (LISTED, {}, (200, None)),
+        (LISTED, {"mcp-method": "TOOLS/LIST"}, (400, -32020)),
+        (LISTED, {"mcp-protocol-version": "2025-11-25"}, (400, -32020)),
+        (works(), {"mcp-name": "hang"}, (400, -32020)),
+        (works(), {"mcp-name": "=?base64?d29yaw==?="}, (200, None)),
+        (asked("tools/call", name="work", arguments={"region": "eu"}), {"mcp-param-region": "us"}, (400, -32020)),
+        (asked("tools/call", name="work", arguments={"region": "eu"}), {"mcp-param-region": "eu"}, (200, None)),
+        (OTHER, {"mcp-protocol-version": "2027-01-01"}, (400, -32022)),
+        (without(LISTED, "clientCapabilities"), {}, (400, -32602)),
+        (without(LISTED, "protocolVersion"), {}, (400, -32602)),
+        (asked("ping"), {}, (404, -32601)),
+        (asked("initialize"), {}, (404, -32601)),
+        (asked("logging/setLevel", level="info"), {}, (404, -32601)),
+    ],
+)
+def test_request_that_does_not_say_what_it_is_is_refused(
+    server: Callable[..., Stdio], sample: Sample, message: Any, headers: dict[str, str], answered: tuple[int, Any]
+) -> None:
+    async def run() -> httpx2.Response:
+        async with (
+            started(server("speaking"), "every") as source,
+            source.open(sample, "t") as context,
+            httpx2.AsyncClient() as http,
+        ):
+            answer = await http.post(
+                context.servers[0].url or "", json=message, headers={**headers_of(message), **headers}
+            )
+            assert context.servers[0].log is not None
+            assert context.servers[0].log.lost is None
+            return answer
+
+    answer = asyncio.run(asyncio.wait_for(run(), 30))
+
+    assert answered == (answer.status_code, answer.json().get("error", {}).get("code"))

@@ -23,7 +23,8 @@ def result(method: str, params: dict[str, Any]) -> dict[str, Any]:
         case "server/discover":
             return {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}, "logging": {}}}
         case "tools/list":
-            return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in ("work", "hang")]}
+            schema = {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
+            return {"tools": [{"name": name, "inputSchema": schema} for name in ("work", "hang")]}
         case "tools/call":
             meta = params["_meta"]
             if "progressToken" in meta:

@@ -20,6 +20,7 @@ from mcp.client import Transport
 from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types import METHOD_NOT_FOUND
 
 from keval.records.servers import McpServer
 from keval.seams.contexts import ServerSpec
@@ -84,33 +85,33 @@ async def _note_refusal(response: httpx2.Response) -> None:
         return
     if RESUMES in response.request.headers:  # what is told is that the stream before it broke off
         return
-    said, is_answer = await _said(response)
-    # An error of JSON-RPC is the server's own word, except on 404, where it says that the session is gone.
-    if not is_answer or response.status_code == 404:
+    said, code = await _said(response)
+    # An error of JSON-RPC is the server's own word. On 404 it says that the session is gone, or the method unknown.
+    if code is None or (response.status_code == 404 and code != METHOD_NOT_FOUND):
         status = f"HTTP {response.status_code} {response.reason_phrase}".rstrip()
-        noted.append(f"{status}: {said}" if said and not is_answer else status)
+        noted.append(f"{status}: {said}" if said else status)
 
 
-async def _said(response: httpx2.Response) -> tuple[str, bool]:
-    """Return what the body of a refusal says, in one line, and whether it is an error of JSON-RPC."""
+async def _said(response: httpx2.Response) -> tuple[str, object]:
+    """Return what the body of a refusal says, in one line, or the code of the error of JSON-RPC that it is."""
     try:
         async with asyncio.timeout(_REFUSAL_SECONDS):
             body = await response.aread()
     except (httpx2.HTTPError, httpx2.StreamError, TimeoutError):
-        return "", False  # the status says enough
+        return "", None  # the status says enough
     kind, text = response.headers.get("content-type", ""), body.decode("utf-8", "replace")
     with suppress(ValueError, RecursionError):
         data = json.loads(text)
         if isinstance(data, dict):
             error = data.get("error")
             if "jsonrpc" in data and isinstance(error, dict):
-                return "", True
+                return "", error.get("code", 0)
             named = error if isinstance(error, dict) else data
             told = (named.get(key) for key in ("error_description", "message", "detail", "title", "error"))
             text = next((each for each in told if isinstance(each, str) and each), text)
     if "html" in kind or text.lstrip().startswith("<"):  # a page: its title
         text = html.unescape(found[1]) if (found := _TITLE.search(text)) else ""
-    return " ".join(text.split())[:LONGEST], False
+    return " ".join(text.split())[:LONGEST], None
 
 
 def _note(error: LostAnswer) -> None:

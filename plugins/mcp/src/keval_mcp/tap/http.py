@@ -16,7 +16,13 @@ from typing import Any, TypeAlias
 
 import attrs
 from mcp import MCPError
-from mcp.shared.inbound import ERROR_CODE_HTTP_STATUS
+from mcp.shared.inbound import (
+    ERROR_CODE_HTTP_STATUS,
+    InboundLadderRejection,
+    classify_inbound_request,
+    validate_mcp_param_headers,
+)
+from mcp.types import METHOD_NOT_FOUND, PROTOCOL_VERSION_META_KEY
 from starlette.types import Receive, Scope, Send
 
 from keval.errors import ServerLostError
@@ -25,6 +31,7 @@ from keval.records.servers import McpServer
 from keval_loopback.loopback import listen, refusal
 from keval_loopback.serving import disconnected, serve
 from keval_mcp.passage.passage import Passage
+from keval_mcp.server.session import Listing
 from keval_mcp.tap.agent_session import (
     Channel,
     Talk,
@@ -112,7 +119,7 @@ class Route:
             case "POST":
                 message = await received(receive, send)
                 if message is not None:
-                    await self.post(message, relay, receive, send)
+                    await self.post(message, relay, scope, receive, send)
             case "GET" if relay is not None:
                 await relay.get(receive, send)
             case "DELETE" if relay is not None:
@@ -122,19 +129,23 @@ class Route:
             case _:  # without a session there is none to end, and nothing that the server would say unasked
                 await respond(send, 405, b"", (b"allow", b"POST"))
 
-    async def post(self, message: Mapping[str, Any], relay: Relay | None, receive: Receive, send: Send) -> None:
+    async def post(
+        self, message: Mapping[str, Any], relay: Relay | None, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         """Answer a message, of the session `relay` if there is one."""
         if relay is not None:
             await relay.post(message, send)
             return
-        if message.get("method") == "initialize" and (
-            self.always_sessions or needs_session(self.passage, declared_in(message))
-        ):
+        begins = message.get("method") == "initialize" and not speaks_without_sessions(message)
+        if begins and (self.always_sessions or needs_session(self.passage, declared_in(message))):
             await self._begin(message, send)
             return
         is_request = isinstance(message.get("method"), str) and message.get("id") is not None
-        if is_request and message["method"] != "initialize" and not self.passage.listing.begins_sessions:
-            await self._answer(message, receive, send)
+        if is_request and not begins and not self.passage.listing.begins_sessions:
+            if (problem := _misstated(message, scope, self.passage.listing)) is not None:
+                await respond(send, _status(problem.code), encoded(refused(message["id"], problem)))
+            else:
+                await self._answer(message, receive, send)
             return
         answer = await plain_answer(self.passage, message)
         await respond(send, 202 if answer is None else 200, b"" if answer is None else encoded(answer))
@@ -167,6 +178,31 @@ class Route:
         for relay in relays:
             await relay.close()
         await self.passage.close()
+
+
+def speaks_without_sessions(message: Mapping[str, Any]) -> bool:
+    """Return whether a message says by itself in which revision it is, as those of 2026-07-28 do."""
+    meta = message.get("params", {}).get("_meta")
+    return isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta
+
+
+def _misstated(message: Mapping[str, Any], scope: Scope, listing: Listing) -> MCPError | None:
+    """Return why the revision without sessions refuses a request: it lacks what each carries, or its headers differ."""
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    found: object = classify_inbound_request(message, headers=headers, supported_modern_versions=(listing.version,))
+    params = message.get("params", {})
+    if message["method"] == "tools/call" and not isinstance(found, InboundLadderRejection):
+        schema = listing.schemas.get(str(params.get("name")))
+        found = validate_mcp_param_headers(schema, params.get("arguments"), headers)
+    if isinstance(found, InboundLadderRejection):
+        return MCPError(found.code, found.message, found.data)
+    # The server answers for itself what else is unknown to it.
+    gone = message["method"] in ("initialize", "ping")
+    return MCPError(METHOD_NOT_FOUND, "Method not found", message["method"]) if gone else None
+
+
+def _status(code: object) -> int:
+    return ERROR_CODE_HTTP_STATUS.get(code, 200) if isinstance(code, int) else 200
 
 
 def session_of(scope: Scope) -> str | None:
@@ -278,7 +314,7 @@ class _Stream:
         """Add a message about the one request that the stream is for, which ends with its answer."""
         self.add(message)
         if "method" not in message:
-            self._status = ERROR_CODE_HTTP_STATUS.get(message.get("error", {}).get("code"), 200)
+            self._status = _status(message.get("error", {}).get("code"))
             self.end()
 
     async def answer(self, send: Send) -> None:
@@ -341,7 +377,7 @@ class ClientSessions:
             if not client.route.sessions and self._clients.pop(session, None) is client:
                 await client.end()
         elif session is None and scope["method"] == "POST":
-            await self._welcome(receive, send)
+            await self._welcome(scope, receive, send)
         elif session is None:
             await respond(send, 405, b"", (b"allow", b"POST"))
         else:
@@ -353,17 +389,17 @@ class ClientSessions:
         shared, self._without_session = self._without_session, None
         await asyncio.gather(*(client.end() for client in (*clients, shared) if client is not None))
 
-    async def _welcome(self, receive: Receive, send: Send) -> None:
+    async def _welcome(self, scope: Scope, receive: Receive, send: Send) -> None:
         message = await received(receive, send)
         if message is None:
             return
-        begins = message.get("method") == "initialize"
+        begins = message.get("method") == "initialize" and not speaks_without_sessions(message)
         try:
             client = await (_Client.begin(self.open_server, declared_in(message)) if begins else self._shared())
         except ServerLostError as lost:
             await respond(send, 502, str(lost).encode(), (b"content-type", b"text/plain"))
             return
-        await client.route.post(message, None, receive, send)
+        await client.route.post(message, None, scope, receive, send)
         self._clients.update(dict.fromkeys(client.route.sessions, client))
         if begins and not client.route.sessions:  # the server was not willing
             await client.end()
