@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,7 +25,7 @@ from keval.records.models import Wire
 
 CERTIFICATE_FILES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
 CERTIFICATE_FOLDERS = ("SSL_CERT_DIR",)
-_MAY_BE_FOLDERS = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_MAY_BE_FOLDERS = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "verify")
 _PROXIES = ("http", "https", "all")
 _SCHEMES = frozenset({"http", "https"})
 _OTHER_PROXIES = frozenset({"socks", "socks4", "socks4a", "socks5", "socks5h"})
@@ -49,6 +50,63 @@ _KEYS: Mapping[Wire, tuple[str, str]] = {
 
 
 @attrs.frozen
+class Tls:
+    """Options of how one server is verified over TLS, and of how keval shows who it is itself (mutual TLS).
+
+    `verify` is a file or a folder with authorities that are trusted besides the system's, or `False`: anybody may be
+    the server. `cert` is a certificate with what leads to its authority, and `cert_key` its key, if that is elsewhere.
+    """
+
+    verify: Path | bool = True
+    cert: Path | None = None
+    cert_key: Path | None = None
+    cert_password: str | None = attrs.field(default=None, repr=False)
+
+    def set_up(self, context: ssl.SSLContext) -> None:
+        """Let a context do all this. Raises PreflightError: a file cannot be used."""
+        if self.verify is False:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        elif isinstance(self.verify, Path):
+            _check("verify", self.verify)
+            files = [*self.verify.iterdir()] if self.verify.is_dir() else [self.verify]
+            # OpenSSL reads a folder only if each name is the hash of a subject.
+            if not sum([_has_certificates(context, file) for file in files]):
+                raise PreflightError(f"'verify' names the folder '{self.verify}', which has no certificate in PEM")
+        if self.cert is not None:
+            _check("cert", self.cert)
+            key = self.cert_key or self.cert
+            try:
+                # Without a password, OpenSSL would ask for one on the terminal.
+                context.load_cert_chain(self.cert, key, self.cert_password or str)
+            except ssl.SSLError as error:
+                problem = f"'{key}' has no private key in PEM that can be read with this 'cert_password', or without it"
+                if error.reason == "KEY_VALUES_MISMATCH":
+                    problem = f"'{key}' is not the key of the certificate '{self.cert}'"
+                raise PreflightError(f"{problem}; correct 'cert' or 'cert_key'") from error
+            except OSError as error:
+                raise PreflightError(
+                    f"'cert_key' names '{key}', which cannot be read: {error.strerror}; correct it"
+                ) from error
+
+
+SYSTEM = Tls()
+"""The system's authorities, and no certificate."""
+
+
+def _check(option: str, path: Path) -> None:
+    if problem := _certificates_problem(option, str(path)):
+        raise PreflightError(f"'{option}' names '{path}', which {problem}; correct it")
+
+
+def _has_certificates(context: ssl.SSLContext, file: Path) -> bool:
+    try:
+        context.load_verify_locations(file)
+    except (ssl.SSLError, OSError):
+        return False
+    return True
+
+
+@attrs.frozen
 class Network:
     """How one origin is reached: by which proxy, if by any, and with which certificates it is verified."""
 
@@ -56,10 +114,10 @@ class Network:
     tls: ssl.SSLContext | bool
 
     @classmethod
-    def to(cls, url: str) -> Network:
-        """Read the environment for a URL. Raises PreflightError with every fault of its variables."""
+    def to(cls, url: str, tls: Tls = SYSTEM) -> Network:
+        """Read the environment for a URL. Raises PreflightError with every fault of its variables, or one of `tls`."""
         check_variables()
-        return cls(_proxy_of(url), _certificates(os.environ.get("SSL_CERT_FILE")) if _is_https(url) else False)
+        return cls(_proxy_of(url), _certificates(os.environ.get("SSL_CERT_FILE"), tls) if _is_https(url) else False)
 
     @property
     def client(self) -> dict[str, Any]:
@@ -183,15 +241,18 @@ def _is_https(url: str) -> bool:
 
 
 @cache
-def _certificates(file: str | None) -> ssl.SSLContext:
+def _certificates(file: str | None, tls: Tls) -> ssl.SSLContext:
     """Return what verifies a server: OpenSSL's certificates where there are any, which SSL_CERT_FILE may name, and
     else the system's."""
     paths = ssl.get_default_verify_paths()
     if sys.platform == "linux" and (paths.cafile or paths.capath):
-        return ssl.create_default_context()
-    from truststore import SSLContext as SystemContext  # few need it
+        context = ssl.create_default_context()
+    else:
+        from truststore import SSLContext as SystemContext  # few need it
 
-    return SystemContext(ssl.PROTOCOL_TLS_CLIENT)
+        context = SystemContext(ssl.PROTOCOL_TLS_CLIENT)
+    tls.set_up(context)
+    return context
 
 
 def key_header(wire: Wire, key: str) -> Mapping[str, str]:

@@ -28,7 +28,7 @@ from keval.seams.contexts import (
     works_in_workspace,
 )
 from keval.seams.interfaces import ContextSource
-from keval_clients.network import check_headers, check_variables
+from keval_clients.network import SYSTEM, Tls, check_headers, check_variables
 from keval_mcp.server.options import Accept, Auth, Elicitation, check_roots, find_command, is_url
 
 
@@ -37,9 +37,19 @@ def _is_url(provider: object, field: attrs.Attribute[str], url: str) -> None:
         raise ValueError(f"the {field.name} of a server is http://… or https://…; got {url!r}")
 
 
+def _by_keval(provider: _Remote, field: attrs.Attribute[Any], given: Any) -> None:
+    if given != field.default and not provider.tap:
+        raise ValueError(
+            f"{field.name!r} must go with the tap, as agents that connect themselves get none of it; set tap: true"
+        )
+
+
+def _with_cert(provider: _Remote, field: attrs.Attribute[Any], given: Any) -> None:
+    if given is not None and provider.cert is None:
+        raise ValueError(f"{field.name!r} must go with 'cert'")
+
+
 def _stands_alone(provider: _Remote, field: attrs.Attribute[Auth | None], auth: Auth | None) -> None:
-    if auth is not None and not provider.tap:
-        raise ValueError("'auth' must go with the tap, as agents that connect themselves get no token; set tap: true")
     if auth is not None and "authorization" in {name.lower() for name in provider.headers}:
         raise ValueError("'auth' must stand alone; remove authorization from headers, or remove auth")
 
@@ -166,11 +176,15 @@ class Stdio(_Server):
 
 @attrs.frozen(kw_only=True)
 class _Remote(_Server):
-    """The options of a server over HTTP."""
+    """The options of a server over HTTP; those of TLS are as in `keval_clients.Tls`, also for its OAuth."""
 
     url: str = attrs.field(validator=_is_url)
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False, validator=check_headers)
-    auth: Auth | None = attrs.field(default=None, validator=_stands_alone)
+    auth: Auth | None = attrs.field(default=None, validator=[_by_keval, _stands_alone])
+    verify: bool | Path = attrs.field(default=True, validator=_by_keval)
+    cert: Path | None = attrs.field(default=None, validator=_by_keval)
+    cert_key: Path | None = attrs.field(default=None, validator=_with_cert)
+    cert_password: str | None = attrs.field(default=None, repr=False, validator=_with_cert)
 
     @asynccontextmanager
     async def start(
@@ -183,11 +197,11 @@ class _Remote(_Server):
         Raises PreflightError: the environment's variables for the network cannot be used.
         """
         check_variables()
-        login = None
-        if self.auth is not None:
+        login, tls = None, Tls(self.verify, self.cert, self.cert_key, self.cert_password)
+        if self.auth is not None or tls != SYSTEM:
             from keval_mcp.server.login import Login  # the MCP SDK takes 0.4 s to import
 
-            login = Login(label, self.auth, self.url)
+            login = Login(label, self.auth, self.url, tls)
 
         @asynccontextmanager
         async def ready(server: ServerSpec) -> AsyncIterator[ServerSpec]:

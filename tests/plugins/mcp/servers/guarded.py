@@ -169,9 +169,9 @@ def _stepped(app: ASGIApp, guard: Guard) -> ASGIApp:
     return step_up
 
 
-def listen(listener: socket.socket, transport: str, public_key: str) -> None:
-    """Serve over `http` or `sse`."""
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+def listen(listener: socket.socket, transport: str, public_key: str, tls: Mapping[str, Any] | None = None) -> None:
+    """Serve over `http` or `sse`, and with uvicorn's options `tls` over TLS."""
+    url = f"http{'s' if tls else ''}://127.0.0.1:{listener.getsockname()[1]}"
     guard = Guard(url, public_key)
     server = _server(guard, f"{url}/{'sse' if transport == 'sse' else 'mcp'}")
     guarded = server.sse_app() if transport == "sse" else server.streamable_http_app()
@@ -184,6 +184,5 @@ def listen(listener: socket.socket, transport: str, public_key: str) -> None:
         Mount("/", _stepped(guarded, guard)),
     ]
     lifespan = guarded.router.lifespan_context
-    uvicorn.Server(uvicorn.Config(Starlette(routes=routes, lifespan=lifespan), log_level="warning")).run(
-        sockets=[listener]
-    )
+    app = Starlette(routes=routes, lifespan=lifespan)
+    uvicorn.Server(uvicorn.Config(app, log_level="warning", **(tls or {}))).run(sockets=[listener])

@@ -31,12 +31,12 @@ from mcp.client.auth.utils import extract_field_from_www_auth
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
 from keval.errors import PreflightError
-from keval_clients.network import Network
+from keval_clients.network import SYSTEM, Network, Tls
 from keval_clients.printed_token import PrintedTokenError, Token, printed_token
 from keval_loopback.loopback import listen
 from keval_mcp.server.options import Auth, find_command, shown_url
 from keval_mcp.server.streams import bound
-from keval_mcp.server.transports import RENEWABLE
+from keval_mcp.server.transports import RENEWABLE, tls_remedy
 
 SECONDS = 30.0
 """How long a command, or a request to an authorization server, may take."""
@@ -105,6 +105,7 @@ class _Issued:
 
     url: str
     scope: str | None
+    tls: Tls
     provider: OAuthClientProvider
 
     async def token(self, refused: httpx2.Response | None) -> Token:
@@ -150,7 +151,7 @@ class _Issued:
             # httpx's own timeout bounds the time between two bytes.
             async with (
                 asyncio.timeout(SECONDS),
-                httpx2.AsyncClient(**Network.to(str(request.url)).client, timeout=SECONDS) as client,
+                httpx2.AsyncClient(**Network.to(str(request.url), self.tls).client, timeout=SECONDS) as client,
             ):
                 response = await client.send(request, stream=True)
                 bound(response, _LARGEST, lambda error: None)
@@ -159,8 +160,10 @@ class _Issued:
                 await response.aclose()
                 return response
         except (TimeoutError, httpx2.HTTPError) as error:
-            said = str(error) or f"it takes more than {SECONDS:g} s"
-            raise TokenError(f"{shown_url(str(request.url))} cannot be asked: {said}") from error
+            late = isinstance(error, TimeoutError | httpx2.TimeoutException)
+            said = f"it takes more than {SECONDS:g} s" if late else str(error) or type(error).__name__
+            place = shown_url(str(request.url))
+            raise TokenError(f"{place} cannot be asked: {said}{tls_remedy(error, request)}") from error
 
 
 async def _provider(label: str, auth: Auth, url: str) -> OAuthClientProvider:
@@ -290,12 +293,13 @@ def _parameters(url: str) -> dict[str, str]:
 class Login(httpx2.Auth):
     """Adds a token to every request of all sessions with the server `label`; see `keval.records.servers.ServerLogin`.
 
-    `prepare` is awaited before the first session.
+    Without `auth`, it is known by its certificate in `tls` at most. `prepare` is awaited before the first session.
     """
 
     label: str
-    auth: Auth
+    auth: Auth | None
     url: str
+    tls: Tls = SYSTEM
     _source: Source = attrs.field(default=_none, init=False)
     _token: str | None = attrs.field(default=None, init=False, repr=False)
     _until: float = attrs.field(default=math.inf, init=False)
@@ -310,14 +314,25 @@ class Login(httpx2.Auth):
         """Find what makes tokens.
 
         Raises:
-            PreflightError: the command is not found, or the key cannot be read or does not sign.
+            PreflightError: the command is not found, a key or a certificate cannot be read, or a key does not fit.
         """
         auth = self.auth
+        try:
+            Network.to("https://", self.tls)
+        except PreflightError as error:
+            raise PreflightError(f"server '{self.label}': {error}") from error
+        if self.tls.verify is False:
+            _log.warning(
+                "server '%s' may be anybody, as 'verify' is false: who is on the way can read and change what passes",
+                self.label,
+            )
+        if auth is None:
+            return
         if auth.command:
             program = find_command(self.label, auth.command[0], {}, None)
             self._source = partial(_printed, (program, *auth.command[1:]), auth.lifetime)
         elif auth.token is None:
-            self._source = _Issued(self.url, auth.scope, await _provider(self.label, auth, self.url)).token
+            self._source = _Issued(self.url, auth.scope, self.tls, await _provider(self.label, auth, self.url)).token
         self._token = auth.token
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:

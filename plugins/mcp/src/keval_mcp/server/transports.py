@@ -25,7 +25,7 @@ from mcp.types import METHOD_NOT_FOUND
 from keval.records.servers import McpServer
 from keval.seams.contexts import ServerSpec
 from keval_clients.bounds import ENCODINGS, MOST_REDIRECTS, RedirectError, following
-from keval_clients.network import Network
+from keval_clients.network import SYSTEM, Network, Tls
 from keval_mcp.server.process import ProcessLog
 from keval_mcp.server.streams import (
     LONGEST,
@@ -43,6 +43,8 @@ from keval_mcp.server.streams import (
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.client._transport import TransportStreams
+
+    from keval_mcp.server.login import Login
 
 
 RENEWABLE = "keval.renewable"
@@ -130,6 +132,19 @@ async def _stay(response: httpx2.Response) -> None:
         raise RedirectedError(f"the server {error}", request=request) from error
 
 
+def tls_remedy(error: Exception, request: httpx2.Request) -> str:
+    """Return which option may mend an error of the first request over TLS, as the end of its message, or nothing."""
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        known = re.search("self-signed|issuer", str(error))
+        return "; name the authority that signed it by 'verify', if it is to be trusted" if known else ""
+    # A server that refuses a client closes the connection, and its alert may be lost (RFC 8446, section 4.4.2.4).
+    if request.url.scheme == "https" and not isinstance(
+        error, httpx2.ConnectError | httpx2.TimeoutException | TimeoutError
+    ):
+        return "; see whether the server wants a certificate of its clients: 'cert'"
+    return ""
+
+
 class _Client(httpx2.AsyncClient):
     """Turns a connection that broke before its answer into an answer that broke off: the SDK fails that request alone.
 
@@ -139,14 +154,18 @@ class _Client(httpx2.AsyncClient):
     """
 
     ended: asyncio.Event | None = None
+    answered = False
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         try:
             response = await super().send(request, **options)
+            self.answered = True
             if response.status_code >= 400 and self.ended is not None:
                 self.ended.set()
             return response
         except (httpx2.NetworkError, httpx2.RemoteProtocolError) as error:
+            if not self.answered and (remedy := tls_remedy(error, request)):
+                raise httpx2.ConnectError(f"{str(error) or type(error).__name__}{remedy}", request=request) from error
             if self.ended is not None:
                 self.ended.set()
                 raise
@@ -177,6 +196,7 @@ def http_client(
     timeout: httpx2.Timeout | None = None,
     auth: httpx2.Auth | None = None,
     *,
+    tls: Tls = SYSTEM,
     limit: int | None = None,
     ended: asyncio.Event | None = None,
 ) -> httpx2.AsyncClient:
@@ -196,7 +216,7 @@ def http_client(
     client = _Client(
         headers={**(headers or {}), "accept-encoding": ENCODINGS},
         auth=auth,
-        **Network.to(url).client,
+        **Network.to(url, tls).client,
         follow_redirects=True,
         max_redirects=MOST_REDIRECTS,
         timeout=httpx2.Timeout(30.0, read=None),
@@ -242,10 +262,11 @@ async def _transport(
         )
         return stdio_client(parameters, errlog=file)
     url, headers = server.url or "", dict(server.headers)
-    auth = cast("httpx2.Auth | None", server.login) if isinstance(server, ServerSpec) else None
+    login = cast("Login | None", server.login) if isinstance(server, ServerSpec) else None
+    tls, auth = (SYSTEM, None) if login is None else (login.tls, login if login.auth is not None else None)
     if server.transport == "sse":
-        bounded = partial(http_client, url, limit=min(limit or SSE_LIMIT, SSE_LIMIT), ended=ended)
+        bounded = partial(http_client, url, tls=tls, limit=min(limit or SSE_LIMIT, SSE_LIMIT), ended=ended)
         return sse_client(url, headers=headers, httpx_client_factory=bounded, auth=auth)
-    client = await stack.enter_async_context(http_client(url, headers, auth=auth, limit=limit))
+    client = await stack.enter_async_context(http_client(url, headers, auth=auth, tls=tls, limit=limit))
     # A large result arrives as one event, and our client has a limit of its own.
     return streamable_http_client(url, http_client=client, max_sse_event_size=None)

@@ -1,0 +1,55 @@
+"""A private authority, as a company has one, and the certificates that it issues."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+from pathlib import Path
+
+import attrs
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.x509.oid import NameOID
+
+__all__ = ["Authority"]
+
+
+@attrs.frozen
+class Authority:
+    """An authority whose certificate is `folder/ca.pem`."""
+
+    folder: Path
+    _key: ec.EllipticCurvePrivateKey = attrs.field(factory=lambda: ec.generate_private_key(ec.SECP256R1()), init=False)
+
+    @property
+    def certificate(self) -> Path:
+        return self.folder / "ca.pem"
+
+    def __attrs_post_init__(self) -> None:
+        constraints = x509.BasicConstraints(ca=True, path_length=None)
+        certificate = self._signed(self._key, "the company", constraints)
+        self.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+
+    def issue(self, name: str, password: str | None = None) -> tuple[Path, Path]:
+        """Write a certificate for 127.0.0.1 and its key, and return their files."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+        files = self.folder / f"{name}.pem", self.folder / f"{name}.key"
+        files[0].write_bytes(self._signed(key, name, address).public_bytes(serialization.Encoding.PEM))
+        lock = serialization.BestAvailableEncryption(password.encode()) if password else serialization.NoEncryption()
+        form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, lock)
+        files[1].write_bytes(key.private_bytes(*form))
+        return files
+
+    def _signed(self, key: ec.EllipticCurvePrivateKey, name: str, extension: x509.ExtensionType) -> x509.Certificate:
+        now = datetime.datetime.now(datetime.UTC)
+        subject, issuer = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, of)]) for of in (name, "the company"))
+        return (
+            x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(minutes=5))
+            .not_valid_after(now + datetime.timedelta(hours=1))
+            .add_extension(extension, critical=isinstance(extension, x509.BasicConstraints))
+            .sign(self._key, SHA256())
+        )
