@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import httpx2
@@ -43,8 +43,6 @@ from keval_mcp.server.streams import (
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.client._transport import TransportStreams
-
-    from keval_mcp.server.login import Login
 
 
 RENEWABLE = "keval.renewable"
@@ -262,7 +260,7 @@ async def _transport(
         )
         return stdio_client(parameters, errlog=file)
     url, headers = server.url or "", dict(server.headers)
-    login = cast("Login | None", server.login) if isinstance(server, ServerSpec) else None
+    login: Any = server.login if isinstance(server, ServerSpec) else None  # a `keval_mcp.server.login.Login`
     tls, auth = (SYSTEM, None) if login is None else (login.tls, login if login.auth is not None else None)
     if server.transport == "sse":
         bounded = partial(http_client, url, tls=tls, limit=min(limit or SSE_LIMIT, SSE_LIMIT), ended=ended)
