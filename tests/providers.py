@@ -57,12 +57,13 @@ def check_busy_run(
     *,
     agent: str = "openai",
     broken: int = 500,
+    says_when: bool = True,
 ) -> dict[str, Any]:
     """Run an agent and a judge of this model, which is busy at first, and return the one trial.
 
-    `broken` is the status that the 500 of the provider becomes. The tool's result is in the answer, the verdict is one
-    of the rubric's levels, tokens are known, both refusals are recorded, the time that the model named was waited for,
-    and nobody repeated a request but keval.
+    `broken` is the status that the 500 of the provider becomes; who `says_when` passes on when to come again. The
+    tool's result is in the answer, the verdict is one of the rubric's levels, tokens are known, both refusals are
+    recorded, the time that the model named was waited for, and nobody repeated a request but keval.
     """
     height = look_up("The observatory of Lindholm stands at 1,842 m and was opened in 1974.")
     config = CONFIG.format(agent=agent, model=model, judge=model)
@@ -79,7 +80,7 @@ def check_busy_run(
     assert (429, broken) == (first["status"], second["status"])
     assert "slow down for a moment" in first["message"]
     assert "broken inside" in second["message"]
-    assert 1 <= first["waited"] < 2
+    assert 1 <= first["waited"] < 2 or not says_when
     assert 0 < transcript["usage"]["input_tokens"]
     assert 0 < transcript["usage"]["output_tokens"]
     assert 5 == score["value"]

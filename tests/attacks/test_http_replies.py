@@ -28,7 +28,6 @@ READERS = {
     "plugins/mcp/src/keval_mcp/server/streams.py",  # bounds the SDK's own
     "plugins/mcp/src/keval_mcp/server/transports.py",
     "plugins/mcp/src/keval_mcp/server/login.py",
-    "plugins/litellm/src/keval_litellm/bounded.py",  # bounds what LiteLLM reads
     # They talk to keval itself on loopback, behind its proxy and its tap.
     *(f"agents/gadk/src/keval_gadk/{name}.py" for name in ("anthropic_client", "gemini_client", "toolset")),
     *(f"agents/ms/src/keval_ms/{name}.py" for name in ("conversation", "tools")),

@@ -43,7 +43,7 @@ MEMBERS = sorted(path.parent for path in ROOT.glob("*/*/pyproject.toml") if path
 # they may import each other's modules. All other packages are made to fit a range of versions, as anybody's plugins
 # are, and import only faces.
 COMPANIONS = {
-    *("analysis", "clients", "gateway", "instrument", "litellm", "loopback", "mcp", "programs", "providers"),
+    *("analysis", "clients", "gateway", "instrument", "loopback", "mcp", "programs", "providers"),
     *("ray", "remote", "replay", "report", "start", "testing", "viewer", "workspace"),
 }
 ROOMS_OF_COMPANIONS = {

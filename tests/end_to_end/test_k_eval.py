@@ -141,7 +141,7 @@ def test_resampling_gives_another_answer_where_no_seed_reaches_the_model(written
 @pytest.mark.slow
 @pytest.mark.usefixtures("simulated_here")
 def test_the_judge_that_k_eval_documents_grades_on_vertex_ai(written: Project) -> None:
-    from tests.plugins.litellm.standins import private_key, service_account, vertex_ai
+    from tests.plugins.providers.vendors import private_key, service_account, vertex_ai
 
     seen: list[ChatRequest] = []
 
@@ -172,7 +172,6 @@ def test_the_judge_that_k_eval_documents_grades_on_vertex_ai(written: Project) -
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_spec("keval_litellm") is not None, reason="keval-litellm is installed")
 @pytest.mark.parametrize("config", [MINIMAL, REFERENCE, OVER_HTTP, DEFAULTS, CYPHER])
 @pytest.mark.usefixtures("simulated_here")
 def test_the_configs_that_k_eval_documents_are_valid_and_run(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import pytest
 from importlib_metadata import version
 
@@ -58,6 +56,12 @@ def test_the_name_of_a_provider_lists_that_one(project: Project) -> None:
         ("openruoter/some/model", {}, "no model provider named 'openruoter' is installed; did you mean 'openrouter'?"),
         ("some-model", {}, "a model is provider/name, such as openai/gpt-4o-mini; got 'some-model'"),
         ("azure/mine", {"AZURE_API_KEY": KEY}, "AZURE_API_BASE or AZURE_OPENAI_ENDPOINT is not set; azure/mine needs"),
+        (
+            "cohere/large",
+            {},
+            "cohere/ models are reached through LiteLLM's proxy: start it, and export LITELLM_PROXY_API",
+        ),
+        ("litellm/acme/large", {}, "litellm/ models are reached through LiteLLM's proxy: start it, and export LITELLM"),
         ("acme/large", {}, "no model provider named 'acme' is installed; installed: "),
     ],
 )
@@ -68,15 +72,6 @@ def test_a_model_that_cannot_be_used_is_told_with_the_reason(
 
     assert 2 == outcome.code
     assert any(line.startswith("FAULT") and told in line for line in outcome.stdout.splitlines())
-
-
-@pytest.mark.skipif(find_spec("keval_litellm") is not None, reason="keval-litellm is installed")
-@pytest.mark.parametrize("provider", ["sagemaker", "cohere", "litellm"])
-def test_a_provider_that_is_not_installed_is_told_with_what_installs_it(project: Project, provider: str) -> None:
-    outcome = project.keval("models", f"{provider}/a/model")
-
-    told = f"the model provider {provider!r} comes with keval-litellm, which is not installed: `"
-    assert (2, True) == (outcome.code, told in outcome.stdout)
 
 
 def test_a_model_that_can_be_used_is_told_with_where_and_what_it_costs(project: Project) -> None:

@@ -112,8 +112,21 @@ def test_a_base_url_is_taken_with_and_without_its_ending(
     assert urls == {*endpoint(provider.vendor).urls.values()}
 
 
+@pytest.mark.parametrize(("vendor", "model"), [("cohere", "cohere/a/model"), ("litellm", "a/model")])
+def test_what_is_behind_a_proxy_of_litellm_is_asked_for_by_the_name_that_the_proxy_knows(
+    monkeypatch: pytest.MonkeyPatch, vendor: str, model: str
+) -> None:
+    monkeypatch.setenv("LITELLM_PROXY_API_BASE", "http://gpu:4000")
+
+    found = endpoint(vendor)
+
+    assert (model, "http://gpu:4000/v1") == (found.model, found.urls["openai-chat"])
+
+
 @pytest.mark.parametrize(
-    "provider", [each for each in PROVIDERS.values() if each.key_optional], ids=lambda each: each.vendor
+    "provider",
+    [each for each in PROVIDERS.values() if each.key_optional and each.default_url],
+    ids=lambda each: each.vendor,
 )
 def test_a_local_server_needs_no_key(provider: type[HostedProvider]) -> None:
     found = endpoint(provider.vendor)

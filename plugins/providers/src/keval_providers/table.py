@@ -6,11 +6,14 @@ each vendor documents. A protocol stands here only if the vendor takes its key a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from keval.plugin import Wire
+import attrs
+
+from keval.plugin import Endpoint, PreflightError, Wire
 from keval_providers.azure import AzureProvider
 from keval_providers.clouds import BedrockProvider, FoundryProvider, VertexProvider
 from keval_providers.hosted import HostedProvider, Way
@@ -28,6 +31,11 @@ _TAKE_MAX_TOKENS = (
     *("cerebras", "codestral", "deepinfra", "featherless_ai", "fireworks_ai", "friendliai", "github", "hyperbolic"),
     *("mistral", "moonshot", "nebius", "nvidia_nim", "sambanova", "wandb", "xai"),
 )
+_PROXIED = (
+    *("ai21", "cloudflare", "cohere", "cohere_chat", "databricks", "gigachat", "litellm", "nlp_cloud", "oci"),
+    *("predibase", "replicate", "sagemaker", "sagemaker_chat", "snowflake", "watsonx"),
+)
+_PROXY_URL, _PROXY_KEY = "LITELLM_PROXY_API_BASE", "LITELLM_PROXY_API_KEY"
 _SEEDS = {"codestral": "random_seed", "mistral": "random_seed"}
 """What vendors call fields of Chat Completions, where they refuse OpenAI's name or overlook it, as LiteLLM knows."""
 
@@ -61,6 +69,21 @@ def _hosted(
 
 def _github(opens: str, extra: str = "") -> Way:
     return Way("GitHub's identity", opens, "", extra)
+
+
+class ProxiedProvider(HostedProvider):
+    """A vendor with a protocol of its own, which LiteLLM's proxy speaks; the proxy has the credentials."""
+
+    @asynccontextmanager
+    async def open(self, names: Sequence[str], seed: int) -> AsyncIterator[Mapping[str, Endpoint]]:
+        """Yield an endpoint per model name; raises PreflightError if nothing says where the proxy is."""
+        if not self.urls:
+            told = f"{self.vendor}/ models are reached through LiteLLM's proxy: start it, and export {_PROXY_URL}"
+            raise PreflightError(f"{told}, such as http://localhost:4000")
+        async with super().open(names, seed) as endpoints:
+            # `litellm/PROVIDER/NAME` has the vendor in the name.
+            vendor = "" if self.vendor == "litellm" else f"{self.vendor}/"
+            yield {name: attrs.evolve(endpoint, model=f"{vendor}{name}") for name, endpoint in endpoints.items()}
 
 
 _server = partial(_hosted, wires=_OPENAI_AND_ANTHROPIC, ending="/v1", key_optional=True)
@@ -207,6 +230,7 @@ _PROVIDERS = (
     # Servers of one's own, at the port that each takes by default.
     _server("hosted_vllm", "http://localhost:8000/v1"),
     _server("litellm_proxy", "http://localhost:4000/v1"),
+    *(_server(name, None, _PROXY_KEY, _PROXY_URL, kind=ProxiedProvider) for name in _PROXIED),
     _server("llamafile", "http://localhost:8080/v1", wires={"openai-chat": "/v1"}),
     _server("lm_studio", "http://localhost:1234/v1"),
     _server("ollama", "http://localhost:11434/v1"),
