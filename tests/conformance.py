@@ -1,8 +1,8 @@
 """The official conformance suite of MCP, which runs on Node 22 or newer, and servers from npm.
 
 `KEVAL_CONFORMANCE` names a folder where `npm install @modelcontextprotocol/conformance
-@modelcontextprotocol/server-everything node@24` was run; without it, or with a Node that is too old, the tests that
-need them are skipped. `.ci/run` makes such a folder.
+@modelcontextprotocol/server-everything oidc-provider node@24` was run; without it, or with a Node that is too old, the
+tests that need them are skipped. `.ci/run` makes such a folder.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-__all__ = ["Outcome", "npm_server", "run_suite"]
+__all__ = ["Outcome", "npm_module", "npm_server", "run_suite"]
 
 _NEWEST_TOO_OLD = 21
 
@@ -56,15 +56,20 @@ def run_suite(folder: Path, *args: str, environ: Mapping[str, str] | None = None
 
 def npm_server(name: str) -> tuple[str, str]:
     """Return the command of one of MCP's own servers; skips the test where it is not installed."""
-    return _installed(name)
+    return _installed(f"@modelcontextprotocol/{name}/dist/index.js")
 
 
-def _installed(package: str = "conformance") -> tuple[str, str]:
+def npm_module(path: str) -> tuple[str, str]:
+    """Return a Node, and the path of a module; skips the test where it is not installed."""
+    return _installed(path)
+
+
+def _installed(path: str = "@modelcontextprotocol/conformance/dist/index.js") -> tuple[str, str]:
     root = os.environ.get("KEVAL_CONFORMANCE")
     if not root:
         pytest.skip("KEVAL_CONFORMANCE names no folder with the conformance suite from npm")
     modules = Path(root, "node_modules")
-    suite = modules / "@modelcontextprotocol" / package / "dist" / "index.js"
+    suite = modules / path
     assert suite.is_file(), f"KEVAL_CONFORMANCE={root}: there is no {suite}"
     own = modules / "node" / "bin" / "node"
     node = str(own) if own.is_file() else shutil.which("node")

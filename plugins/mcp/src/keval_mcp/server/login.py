@@ -7,6 +7,7 @@ each other. Here they are asked for tokens only.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import math
 import os
@@ -120,6 +121,10 @@ class _Issued:
                 # Until the provider would send the request with a new token.
                 while asked is not request or (context.current_tokens or before) is before:
                     answer = await (self._challenge(refused) if asked is request else self._send(asked))
+                    if answer.status_code in (400, 403) and b'"redirect_uris"' in asked.content:
+                        # Who registers clients may not know the server's scopes; these are optional (RFC 7591, 2).
+                        known = {key: value for key, value in json.loads(asked.content).items() if key != "scope"}
+                        answer = await self._send(httpx2.Request("POST", asked.url, json=known))
                     asked = await flow.asend(answer)
         except OAuthFlowError as error:
             raise TokenError(f"{error}; see whether auth.issuer and the credentials are right") from error
@@ -213,7 +218,7 @@ async def _provider(label: str, auth: Auth, url: str) -> OAuthClientProvider:
 
 
 _PATH = "/callback"
-_DONE = b"keval is logged in; this page can be closed."
+_DONE = b"keval goes on; this page can be closed."
 _REFUSED = b"This is not the page that keval has opened."
 _HEAD = b"HTTP/1.1 %s\r\nContent-Type: text/plain\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
 
@@ -280,6 +285,10 @@ class Browser:
             writer.write(_HEAD % (status, len(said)) + said)
             await writer.drain()
             if known and not self._back.done():
+                if "error" in given:  # (RFC 6749, section 4.1.2.1)
+                    why = ": ".join(given[name] for name in ("error", "error_description") if name in given)
+                    self._back.set_exception(OAuthFlowError(f"the authorization server sent the person back: {why}"))
+                    return
                 self._back.set_result(
                     AuthorizationCodeResult(code=given.get("code", ""), state=given.get("state"), iss=given.get("iss"))
                 )
