@@ -31,7 +31,7 @@ def read_evaluation(source: Source) -> Evaluation:
     translated = translate(source.data, source.base)
     evaluation = _read(source.moved(translated.data, translated.moves), source.problems(translated.problems))
     notices = tuple(source.problems(translated.notices))
-    return attrs.evolve(evaluation, is_foreign=translated.foreign, notices=notices)
+    return attrs.evolve(evaluation, notices=notices)
 
 
 def _read(source: Source, problems: Iterable[Problem] = ()) -> Evaluation:

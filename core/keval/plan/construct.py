@@ -12,13 +12,12 @@ import attrs
 from keval.config.evaluation import Evaluation, PluginSpec
 from keval.config.load import read_rubric
 from keval.config.source import KeyPath
-from keval.config.structure import provider_of, structure
+from keval.config.structure import structure
 from keval.config.variables import interpolate
 from keval.dataset.read import Dataset
 from keval.dataset.samples import Samples
 from keval.errors import ConfigError, PluginError, Problem, suggestion
 from keval.plan.plan import Arm, ResolvedPlugin, Scorers, kinds_of
-from keval.records.models import Model
 from keval.records.scores import Rubric, RubricKind, Scale
 from keval.seams import registry
 from keval.seams.interfaces import ComparingJudge
@@ -141,10 +140,7 @@ class Constructor:
         return attrs.evolve(judge, plugin=attrs.evolve(judge.plugin, against=label))
 
     def check_models(self, resolved: Iterable[ResolvedPlugin]) -> None:
-        """Check that the providers of all models are installed.
-
-        In a config that is written for another tool, a missing one is a notice: the run asks for it.
-        """
+        """Check that the providers of all models are installed."""
         for item in resolved:
             for field, model in item.unserved.items():
                 try:
@@ -152,10 +148,7 @@ class Constructor:
                 except PluginError as error:
                     # A model in a list has its position in the name of its field: `models.0`.
                     path = (*item.path, *(int(step) if step.isdigit() else step for step in field.split(".")))
-                    if self.evaluation.is_foreign:
-                        self.notices.append(self.evaluation.source.problem(path, _until_installed(item, model, error)))
-                    else:
-                        self.problem(path, f"{model}: {error}")
+                    self.problem(path, f"{model}: {error}")
 
     def problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
         """Add a problem at a path of the config."""
@@ -277,17 +270,6 @@ class DraftPlan:
     agents: tuple[ResolvedPlugin, ...]
     arms: tuple[Arm, ...]
     contexts: Mapping[str, ResolvedPlugin]
-
-
-def _until_installed(item: ResolvedPlugin, model: Model, error: PluginError) -> str:
-    """Return why a config with this model does not run here, and what makes it run."""
-    name = model.name.rpartition("/")[2]
-    vendor = provider_of(name)
-    other = f"{vendor}/{name}" if vendor else "PROVIDER/NAME"
-    return (
-        f"the config is valid and does not run here yet: {model}: {error}; or give another model:"
-        f" `--model {item.label}={other}`"
-    )
 
 
 def _position(problem: Problem) -> tuple[str, tuple[int, ...]]:

@@ -22,13 +22,11 @@ _GROUP = "keval.dialects"
 class Translation:
     """A config's data in keval's own words; `moves` maps the paths of parts as they were written to those in `data`.
 
-    Problems and notices for the user have the paths as written. A config that is `foreign`, which means written for
-    another tool, is valid without the providers of its models.
+    Problems and notices for the user have the paths as written.
     """
 
     data: dict[str, Any]
     moves: Mapping[tuple[str | int, ...], tuple[str | int, ...]] = attrs.field(factory=dict)
-    foreign: bool = False
     problems: tuple[FieldError, ...] = ()
     notices: tuple[FieldError, ...] = ()
 

@@ -57,7 +57,7 @@ class KEval:
         if written_for_k_eval:
             work.find_dataset()
             work.fill_repetitions()
-        return Translation(work.data, work.moves, written_for_k_eval, tuple(work.problems), tuple(work.notices))
+        return Translation(work.data, work.moves, tuple(work.problems), tuple(work.notices))
 
     def renamed(self, section: Literal["agents", "models"], name: str) -> str:
         """Return what keval calls k-eval's agent or LiteLLM's model."""
