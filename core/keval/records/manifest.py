@@ -96,6 +96,7 @@ class ServerEntry(Entry):
 
     `shared` says whether the condition's trials share the server, `sharing` why, and `isolation_verified` is false
     where keval cannot know that trials are kept apart. `answers` is set where the server was played to live agents.
+    `protocol` is the revision of MCP that keval speaks with it.
     """
 
     tools: tuple[str, ...] = ()
@@ -109,6 +110,7 @@ class ServerEntry(Entry):
     sharing: str | None = None
     isolation_verified: bool | None = None
     answers: AnswersEntry | None = None
+    protocol: str | None = None
 
 
 @attrs.frozen

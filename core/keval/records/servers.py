@@ -136,6 +136,7 @@ class ToolListing:
     interventions. `original_digest` is the SHA-256 before these, and `original` and `original_instructions` what the
     server said then; all are `None` if nothing was changed. `unmatched` are the names in interventions that no tool of
     this server has, as an `InterventionError` would tell of them: another server of the context may have them.
+    `protocol` is the revision of MCP that keval speaks with it.
     """
 
     server: str
@@ -148,6 +149,7 @@ class ToolListing:
     original_instructions: str | None = None
     unmatched: tuple[FieldError, ...] = ()
     sharing: Sharing | None = None
+    protocol: str | None = None
 
 
 @attrs.frozen

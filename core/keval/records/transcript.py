@@ -194,6 +194,8 @@ class Transcript:
     `texts` are the instructions and skills that contexts gave, and `end_state` is what was left of a trial with a
     workspace or with checks.
 
+    `protocols` has, by server, the revision of MCP in which the agent spoke with the tap; in memory none is spoken.
+
     `usage_by_model` is there if the agent's program asked several models, and `denied` if it asked the proxy for
     something that is not passed on.
     """
@@ -221,6 +223,7 @@ class Transcript:
     end_state: EndState | None = attrs.field(default=None, metadata={"sparse": True})
     usage_by_model: tuple[ModelUsage, ...] = attrs.field(default=(), metadata={"sparse": True})
     denied: tuple[DeniedRequest, ...] = attrs.field(default=(), metadata={"sparse": True})
+    protocols: Mapping[str, str] = attrs.field(factory=dict, metadata={"sparse": True})
     tool_calls_by: Literal["agent", "tap"] = "agent"
     model_calls_by: Literal["agent", "proxy"] = "agent"
 

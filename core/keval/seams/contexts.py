@@ -102,6 +102,8 @@ class ServerSpec:
     seconds; progress extends a call up to `max_timeout`. `dynamic_tools` says what a change of the tools does to a
     trial, `server_instructions` whether agents are told the server's instructions.
 
+    `protocol` is the revision of MCP to speak with it, or `newest`; `None` is the handshake, if it has one.
+
     `bring_up` brings up what the server needs of this machine when it is first connected to, for as long as it is: it
     is given the server, and yields the one to connect to, which may have another `command` or `url`.
 
@@ -129,6 +131,7 @@ class ServerSpec:
     max_timeout: float | None = None
     dynamic_tools: DynamicTools = "fail"
     server_instructions: bool = True
+    protocol: str | None = None
     policy: ClientPolicy = ClientPolicy()
     login: ServerLogin | None = attrs.field(default=None, eq=False, repr=False)
     bring_up: BringUp | None = attrs.field(default=None, eq=False, repr=False)

@@ -80,9 +80,7 @@ def describe_starts(
 
 def listing_blobs(ready: Ready, redact: Redactor) -> list[Blob]:
     """Return what all servers say of themselves, before and after interventions."""
-    tool_listings = [
-        listing for contexts in ready.contexts.values() for context in contexts for listing in context.tool_listings
-    ]
+    tool_listings = [listing for condition in ready.contexts for listing in ready.tool_listings(condition)]
     return [blob for listing in tool_listings for blob in _blobs(listing, redact) if blob is not None]
 
 
@@ -112,6 +110,7 @@ def _entry(listing: ToolListing, context: OpenedContext, redact: Redactor) -> Se
         sharing=redact.text(listing.sharing.why) if listing.sharing else None,
         isolation_verified=listing.sharing.verified if listing.sharing else None,
         answers=context.answers.get(listing.server),
+        protocol=listing.protocol,
     )
 
 

@@ -29,7 +29,7 @@ from keval.seams.contexts import (
 )
 from keval.seams.interfaces import ContextSource
 from keval_clients.network import SYSTEM, Tls, check_headers, check_variables
-from keval_mcp.server.options import Accept, Auth, Elicitation, check_roots, find_command, is_url
+from keval_mcp.server.options import Accept, Auth, Elicitation, Revision, check_roots, find_command, is_url
 
 
 def _is_url(provider: object, field: attrs.Attribute[str], url: str) -> None:
@@ -70,6 +70,16 @@ def _answered_by_tap(provider: _Server, field: attrs.Attribute[Any], given: Any)
         )
 
 
+def _can_be_spoken(provider: _Server, field: attrs.Attribute[Revision | None], protocol: Revision | None) -> None:
+    if protocol is not None and not provider.tap:
+        raise ValueError("agents that connect themselves speak what they speak: 'protocol' must go with the tap")
+    if protocol not in (None, "2025-11-25") and provider._transport == "sse":
+        raise ValueError(
+            "HTTP+SSE ended with the revisions that begin by a handshake: write 2025-11-25, or use type: http if the"
+            " server speaks streamable HTTP, too"
+        )
+
+
 def _fits_workspace(provider: Stdio, field: attrs.Attribute[Isolation], isolation: Isolation) -> None:
     if isolation == "condition" and works_in_workspace(provider):
         raise ValueError("'isolation' must be trial, as the server works in {workspace}, the folder of each trial")
@@ -102,6 +112,7 @@ class _Server:
     server_instructions: bool = attrs.field(default=True, validator=_needs_tap)
     elicitation: Elicitation = attrs.field(default="decline", validator=_answered_by_tap)
     roots: tuple[Path, ...] = attrs.field(default=(), validator=_answered_by_tap)
+    protocol: Revision | None = attrs.field(default=None, validator=_can_be_spoken)
 
     def planned_sharing(self) -> Sharing | None:
         """Return whether trials share the server, as far as the options say."""
@@ -120,6 +131,7 @@ class _Server:
             isolation=self.isolation,
             max_clients=self.max_clients,
             server_instructions=self.server_instructions,
+            protocol=self.protocol,
             policy=ClientPolicy(answer, tuple(str(root.absolute()) for root in self.roots)),
         )
 

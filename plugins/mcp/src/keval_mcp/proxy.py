@@ -394,4 +394,5 @@ def _offer(use: ServerUse, listing: Listing) -> tuple[Changes, ToolListing]:
         original_instructions=original.instructions if original else None,
         unmatched=changes.unmatched,
         sharing=sharing_of(server, offered.tools),
+        protocol=listing.version,
     )

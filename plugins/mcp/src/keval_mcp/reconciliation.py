@@ -12,6 +12,7 @@ from keval.errors import ServerLostError, ToolsMissingError, TrialError
 from keval.records.servers import McpServer
 from keval.records.transcript import given_arguments
 from keval.seams.contexts import Context
+from keval_mcp.tap.agent_session import Channel
 
 _OF_TAPS = ("result", "error", "duration", "server", "error_kind", "changed", "tool", "content", "listing")
 """What a tap tells of a call in place of the framework."""
@@ -84,7 +85,11 @@ def as_observed(transcript: Transcript, context: Context) -> Transcript:
             merged.append(call if call.name in direct or call.own else attrs.evolve(call, executions=0))
     passed = [exchange for server in context.servers if server.log is not None for exchange in server.log.exchanges]
     exchanges = sorted(passed, key=lambda exchange: exchange.at or 0.0)
-    return attrs.evolve(transcript, tool_calls=tuple(merged), exchanges=tuple(exchanges))
+    spoken = {
+        server.name: server.channel.passage.spoken for server in context.servers if isinstance(server.channel, Channel)
+    }
+    protocols = {name: revision for name, revision in spoken.items() if revision is not None}
+    return attrs.evolve(transcript, tool_calls=tuple(merged), exchanges=tuple(exchanges), protocols=protocols)
 
 
 def _offers(context: Context) -> list[set[str]]:

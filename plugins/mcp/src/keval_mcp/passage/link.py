@@ -20,9 +20,8 @@ from mcp.types import CLIENT_CAPABILITIES_META_KEY, INTERNAL_ERROR, INVALID_PARA
 
 from keval.errors import ServerLostError
 from keval.records.cassettes import ReplayMissError, ServerCassette, ServerTraffic, TrafficError
-from keval.records.servers import CallLog
 from keval.records.transcript import ServerExchange
-from keval_mcp.server.audience import NEEDED, PROGRESS, Audience, Member, note
+from keval_mcp.server.audience import NEEDED, PROGRESS, AgentSession, Audience, Member, note, recorded
 from keval_mcp.server.connection import ServerConnection
 from keval_mcp.server.session import Listing
 from keval_mcp.server.upstream import CallLostError, CallTimeoutError, Upstream
@@ -61,10 +60,13 @@ def is_input_required(result: Mapping[str, Any]) -> bool:
 
 @attrs.define(eq=False)
 class Inputs:
-    """Gives the answers of one attempt: the agent's, if it declares that it can, and otherwise the policy's."""
+    """Gives the answers of one attempt: the agent's, if it declares that it can, and otherwise the policy's.
+
+    An agent with a session is asked by it; to one without is returned what is needed, and it makes its request again.
+    """
 
     audience: Audience
-    log: CallLog
+    member: Member
     _open: dict[str, Mapping[str, Any]] = attrs.field(factory=dict, init=False)
 
     async def answer(
@@ -72,7 +74,7 @@ class Inputs:
     ) -> dict[str, Any]:
         """Make a request with `send`, again and again with what the server needs, and return its result.
 
-        That still says what is needed if the agent can answer it.
+        That still says what is needed if an agent without a session can answer it.
 
         Raises:
             MCPError: the server refuses, neither agent nor policy has an answer, or it asks without end.
@@ -84,18 +86,27 @@ class Inputs:
             if not is_input_required(result):
                 return result
             needed = _requests(result)
-            if any(isinstance(given, dict) and NEEDED.get(asked["method"]) in given for asked in needed.values()):
+            lacking = [asked["method"] for asked in needed.values() if self._asked_by_session(asked) is None]
+            if any(isinstance(given, dict) and NEEDED.get(method) in given for method in lacking):
                 self._open.update(needed)
                 return result
-            answers = {
-                name: await self.audience.answer_by_policy([self.log], asked["method"], asked.get("params") or {})
-                for name, asked in needed.items()
-            }
+            answers = {name: await self._answer(asked) for name, asked in needed.items()}
             if not needed:  # it only wants to be asked again
                 await asyncio.sleep(_PAUSE)
             again = {"inputResponses": answers or None, "requestState": result.get("requestState")}
             params = {**params, **{name: value for name, value in again.items() if value is not None}}
         raise MCPError(INTERNAL_ERROR, f"the server asked {_ROUNDS} times for more before its answer")
+
+    def _asked_by_session(self, asked: Mapping[str, Any]) -> AgentSession | None:
+        able = NEEDED.get(asked["method"])
+        return next((each for each in self.member.agents if able in each.capabilities), None)
+
+    async def _answer(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        method, params, session = asked["method"], asked.get("params") or {}, self._asked_by_session(asked)
+        if session is None:
+            return await self.audience.answer_by_policy([self.member.log], method, params)
+        exchange = ServerExchange(self.audience.name, method, "server", params, answered_by="agent")
+        return await recorded([self.member.log], exchange, session.ask(method, params))
 
     def _note_answers(self, answers: object) -> None:
         """Record what the agent answered to what it was told is needed."""
@@ -111,7 +122,7 @@ class Inputs:
                     answered_by="agent",
                     at=time.time(),
                 )
-                note([self.log], told)
+                note([self.member.log], told)
 
 
 def _requests(result: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

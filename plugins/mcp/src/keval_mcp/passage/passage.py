@@ -71,6 +71,8 @@ class Passage:
     agents: list[AgentSession] = attrs.field(factory=list, init=False)
     subscribed: set[str] = attrs.field(factory=set, init=False)
     ended: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    spoken: str | None = attrs.field(default=None, init=False)
+    """The revision of MCP in which the agent speaks with the tap, as far as it has said."""
     _calls: set[asyncio.Task[Mapping[str, Any]]] = attrs.field(factory=set, init=False)
     _numbers: Iterator[int] = attrs.field(factory=partial(count, 1), init=False)
     _closed: bool = attrs.field(default=False, init=False)
@@ -80,7 +82,7 @@ class Passage:
 
     def __attrs_post_init__(self) -> None:
         self.log = self.offered.log
-        self._inputs = Inputs(self.link.audience, self.log)
+        self._inputs = Inputs(self.link.audience, self)
         if not self.guest:
             self.link.join(self)
 

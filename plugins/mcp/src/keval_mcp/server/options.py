@@ -23,6 +23,9 @@ Algorithm: TypeAlias = Literal[
 """Signatures of a private-key JWT (RFC 7518, section 3.1, and RFC 8037)."""
 
 
+Revision: TypeAlias = Literal["2025-11-25", "2026-07-28", "newest"]
+"""A revision of MCP, or the newest that a server speaks."""
+
 _PROOFS = ("client_secret", "private_key", "private_key_file")
 """By one of these a client proves that it is the one that it says."""
 

@@ -1,7 +1,7 @@
 """A session with a server: how it begins, what every later request carries, and what the server lists and returns.
 
 The handshake revisions (up to 2025-11-25) begin with `initialize`. The revision 2026-07-28 has no session: what a
-client is goes with every request. It is spoken only with a server that speaks nothing else.
+client is goes with every request. It is spoken with a server that speaks nothing else, or if the config says so.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import asyncio
 import hashlib
 import json
 import math
-from collections.abc import Mapping
-from functools import cached_property
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
+from functools import cached_property, partial
+from typing import Any, get_args
 
 import attrs
 from mcp import MCPError, types
@@ -22,8 +23,11 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types import version as revisions
 
 from keval import __version__
+from keval_mcp.server.options import Revision
 from keval_mcp.server.streams import UNREADABLE
 from keval_mcp.server.transports import refusals
+
+HANDSHAKES = revisions.HANDSHAKE_PROTOCOL_VERSIONS
 
 CLIENT_INFO: Mapping[str, Any] = {"name": "keval", "version": __version__}
 
@@ -77,49 +81,77 @@ class Session:
         return _enveloped(method, params or {}, version, self._capabilities)
 
 
-async def begin(dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any]) -> Session:
-    """Begin a session as a client with these capabilities.
+async def begin(
+    dispatcher: JSONRPCDispatcher,
+    capabilities: Mapping[str, Any],
+    protocol: str | None = None,
+    patience: float = math.inf,
+) -> Session:
+    """Begin a session as a client with these capabilities, in the revision `protocol`.
+
+    `patience` is how many seconds a server is waited for that may not know `server/discover`, as it is asked first.
 
     Raises:
         MCPError: the server refuses it.
-        ValueError: what it answers is no such beginning, or its revision of the protocol is unknown.
+        ValueError: what it answers is no such beginning, or its revision of the protocol is unknown or another one.
     """
+    shake, discover = partial(_shaken, dispatcher, capabilities), partial(_discovered, dispatcher, capabilities)
+    ways: tuple[Callable[[], Awaitable[Listing]], ...] = (shake, partial(discover, _DISCOVERY_SECONDS))
+    if protocol in ("2026-07-28", "newest"):
+        ways = (partial(discover, patience if protocol == "newest" else math.inf), shake)
+    # The refusal that is told; of the other nothing is.
+    telling = ways[0] if protocol == "2026-07-28" else shake
+    refused: dict[object, Exception] = {}
+    for way in ways:
+        # A server that does not know the handshake may speak the revision without sessions; each refuses in its way.
+        # What does not speak the revision that is asked for is asked for the other, to tell what it does speak.
+        try:
+            with nullcontext() if way is telling else refusals():
+                introduction = await way()
+            break
+        except (MCPError, TimeoutError) as error:
+            refused[way] = error
+    else:
+        raise refused[telling]
+    spoken = introduction.version
+    if protocol not in (None, "newest", spoken):
+        can = f"write `protocol: {spoken}`, or leave it out" if spoken in get_args(Revision) else "leave `protocol` out"
+        raise ValueError(f"it speaks the revision {spoken} of MCP and not {protocol}; {can}")
+    session = Session(introduction, dispatcher, capabilities)
+    if introduction.begins_sessions:
+        await session.notify("notifications/initialized")
+    return session
+
+
+async def _shaken(dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any]) -> Listing:
+    """Return what a server says of itself in the handshake. Raises as `begin` does."""
     offered = {
         "protocolVersion": revisions.LATEST_HANDSHAKE_VERSION,
         "capabilities": dict(capabilities),
         "clientInfo": dict(CLIENT_INFO),
     }
-    try:
-        # MCP forbids a client to cancel `initialize`, and `server/discover` below.
-        answer = _finite(await dispatcher.send_raw_request("initialize", offered, {"cancel_on_abandon": False}))
-    except MCPError as refused:
-        # A server that does not know the handshake may speak the revision without sessions; each refuses in its way.
-        return Session(await _discovered(dispatcher, capabilities, refused), dispatcher, capabilities)
+    # MCP forbids a client to cancel `initialize`, and `server/discover` below.
+    answer = _finite(await dispatcher.send_raw_request("initialize", offered, {"cancel_on_abandon": False}))
     version = answer.get("protocolVersion")
-    if version not in revisions.HANDSHAKE_PROTOCOL_VERSIONS:
+    if version not in HANDSHAKES:
         raise ValueError(f"it speaks the revision {version!r} of MCP, which is unknown")
-    session = Session(_introduction(version, answer, answer.get("serverInfo")), dispatcher, capabilities)
-    await session.notify("notifications/initialized")
-    return session
+    return _introduction(version, answer, answer.get("serverInfo"))
 
 
 _DISCOVERY_SECONDS = 10.0
 """How long a server that has just refused `initialize` may take to say that it has no sessions."""
 
 
-async def _discovered(dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any], refused: MCPError) -> Listing:
-    """Return what a server without a handshake says of itself; raises `refused` if it says nothing."""
+async def _discovered(dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any], patience: float) -> Listing:
+    """Return what a server without a handshake says of itself. Raises as `begin` does, and TimeoutError."""
     params, options = _enveloped("server/discover", {}, revisions.LATEST_MODERN_VERSION, capabilities)
-    try:
-        with refusals():  # they are not why the server does not come up
-            async with asyncio.timeout(_DISCOVERY_SECONDS):
-                answer = await dispatcher.send_raw_request("server/discover", params, options)
-    except (MCPError, TimeoutError):
-        raise refused from None
+    async with asyncio.timeout(None if patience == math.inf else patience):
+        answer = _finite(await dispatcher.send_raw_request("server/discover", params, options))
     spoken = answer.get("supportedVersions")
-    if not isinstance(spoken, list):  # it answers so whatever it is asked
-        raise refused
-    versions = [each for each in revisions.MODERN_PROTOCOL_VERSIONS if each in spoken]
+    versions = [each for each in revisions.MODERN_PROTOCOL_VERSIONS if isinstance(spoken, list) and each in spoken]
+    # A server may answer so whatever it is asked, or say that it has the handshake alone.
+    if not isinstance(spoken, list) or (not versions and any(each in spoken for each in HANDSHAKES)):
+        raise MCPError(types.METHOD_NOT_FOUND, "it answers server/discover without a revision that has it")
     if not versions:
         raise ValueError(f"it speaks the revisions {spoken!r} of MCP, which are unknown")
     meta = answer.get("_meta")
@@ -142,7 +174,7 @@ def _introduction(version: str, answer: Mapping[str, Any], info: Any) -> Listing
 
 # What the tap says for the server when it answers `initialize` or `server/discover`.
 _INTRODUCED = ("protocolVersion", "serverInfo", "capabilities", "instructions")
-_DISCOVERED = ("supportedVersions", "resultType", "ttlMs", "cacheScope")
+_DISCOVERED = ("supportedVersions", "resultType")
 
 
 def _enveloped(
@@ -191,6 +223,7 @@ class Listing:
 
     Everything is as the server wrote it, in JSON's types: nothing that a definition holds is lost. `version` is the
     revision of the protocol that it speaks with keval, and `more` what else it said, such as the `_meta` of its answer.
+    `about` is what it says of the list: how long it may be kept, and `_meta`.
     """
 
     tools: tuple[Mapping[str, Any], ...]
@@ -199,6 +232,7 @@ class Listing:
     capabilities: Mapping[str, Any] = attrs.field(factory=dict)
     version: str = "2025-11-25"
     more: Mapping[str, Any] = attrs.field(factory=dict)
+    about: Mapping[str, Any] = attrs.field(factory=dict)
 
     @staticmethod
     async def read(session: Session, capabilities: Mapping[str, Any] | None = None) -> Listing:
@@ -214,6 +248,7 @@ class Listing:
         if introduction.capabilities and not declared:
             return introduction
         tools: list[Mapping[str, Any]] = []
+        about: dict[str, Any] = {}
         cursors: list[Any] = [None]
         while True:
             try:
@@ -226,9 +261,10 @@ class Listing:
                     raise
                 return introduction
             tools += _tools(page)
+            about = _about(about, page)
             cursor = page.get("nextCursor")
             if cursor is None:
-                return attrs.evolve(introduction, tools=tuple(tools))
+                return attrs.evolve(introduction, tools=tuple(tools), about=about)
             if cursor in cursors:
                 raise ValueError(
                     f"its list of tools has no end: page {len(cursors)} leads on to an earlier one, by"
@@ -271,6 +307,15 @@ class Listing:
         # Sorted as texts, because mappings and None have no order.
         text = json.dumps(sorted(definitions, key=str), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _about(before: Mapping[str, Any], page: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what pages of a list say of it: the whole may be kept as long as each of them, by whom each may be."""
+    about = {name: value for name, value in page.items() if name not in ("tools", "nextCursor", "resultType")}
+    for name, lesser in (("ttlMs", min), ("cacheScope", max)):  # "private" comes after "public"
+        if name in before and name in about and type(before[name]) is type(about[name]):
+            about[name] = lesser(before[name], about[name])
+    return {**before, **about}
 
 
 def _tools(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -93,7 +93,7 @@ class Upstream:
     async def connect(cls, server: McpServer | ServerSpec, within: float, audience: Audience | None = None) -> Upstream:
         """Open a session and list the tools. Raises ServerLostError when that fails or takes longer than `within`."""
         upstream = cls(server, audience)
-        upstream._owner = asyncio.create_task(upstream._own(), name=f"mcp server {server.name}")
+        upstream._owner = asyncio.create_task(upstream._own(within), name=f"mcp server {server.name}")
         try:
             async with asyncio.timeout(within):
                 await upstream._ready.wait()
@@ -201,7 +201,7 @@ class Upstream:
             await settle(self._owner)
             await asyncio.gather(*self._given_up, return_exceptions=True)  # the session has ended, and so do they
 
-    async def _own(self) -> None:
+    async def _own(self, within: float) -> None:
         with self._scope, refusals() as refused:
             try:
                 async with (
@@ -210,7 +210,10 @@ class Upstream:
                 ):
                     dispatcher = JSONRPCDispatcher(incoming, outgoing)
                     await group.start(dispatcher.run, self._asked, _nothing_left, self._heard)
-                    self._session = await begin(dispatcher, self.audience.capabilities if self.audience else {})
+                    able = self.audience.capabilities if self.audience else {}
+                    asked = self.server.protocol if isinstance(self.server, ServerSpec) else None
+                    # That leaves as long for the handshake.
+                    self._session = await begin(dispatcher, able, asked, patience=within / 2)
                     refused.clear()  # it may have refused the handshake
                     self.listing = await Listing.read(self._session)
                     self._ready.set()

@@ -29,6 +29,7 @@ from keval_mcp.passage.passage import Passage
 from keval_mcp.server.audience import AgentSession
 from keval_mcp.server.session import CHANGES, NO_JSON, Listing, told_changes, tool_error
 from keval_mcp.server.streams import LISTEN
+from keval_mcp.tap.translation import Translation, older
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.client._transport import TransportStreams
@@ -53,6 +54,7 @@ class Talk:
     passage: Passage
     deliver: Deliver
     capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
+    _translation: Translation | None = attrs.field(default=None, init=False)
     _requests: dict[int | str, asyncio.Task[None]] = attrs.field(factory=dict, init=False)
     _asked: dict[int, asyncio.Future[dict[str, Any]]] = attrs.field(factory=dict, init=False)
     _numbers: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
@@ -69,7 +71,7 @@ class Talk:
             request = self._requests.get(params.get("requestId", ""))
             if request is not None:
                 request.cancel()
-        elif method != "notifications/initialized":
+        elif method != "notifications/initialized" and not (self._translation and method == _ROOTS_CHANGED):
             await self.passage.notify(method, params)
 
     async def close(self) -> None:
@@ -84,6 +86,8 @@ class Talk:
         for request in requests:
             request.cancel()
         await asyncio.gather(*requests, return_exceptions=True)
+        if self._translation is not None:
+            await self._translation.close()
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Ask the agent. What asks is taken to be its latest request. Raises MCPError when the agent refuses."""
@@ -111,10 +115,14 @@ class Talk:
         """Return the result of `initialize`; a server of the attempt's own is told what its agent can do.
 
         Raises:
-            MCPError: the server has no sessions.
+            MCPError: the server does not come up for such an agent.
         """
         self.capabilities = declared_in({"params": params})
-        if self.passage.own and self.passage.listing.begins_sessions:
+        if not self.passage.listing.begins_sessions:
+            # Tasks of the handshake revisions are others than those of 2026-07-28.
+            able = {name: value for name, value in self.capabilities.items() if name != "tasks"}
+            self._translation = Translation(self.passage, able)
+        elif self.passage.own:
             await self.passage.declare(self.capabilities)
         # An agent may send `initialize` again.
         if self not in self.passage.agents:
@@ -128,7 +136,7 @@ class Talk:
         try:
             if method == "initialize":
                 result = await self.begin(params)
-            elif method == LISTEN and not self.passage.listing.begins_sessions:
+            elif method == LISTEN and self._translation is None and not self.passage.listing.begins_sessions:
                 result = await _listened(self.passage, number, params, lambda told: self.deliver(told, number))
             else:
                 result = await self._result_of(number, method, params)
@@ -152,6 +160,10 @@ class Talk:
             self.deliver(notification("notifications/progress", {**progress, "progressToken": token}), number)
 
         heard = None if token is None else progressed
+        if self._translation is not None:
+            return await self._translation.result_of(
+                method, params, lambda method, params: result_of(self.passage, method, params, heard)
+            )
         if self.passage.listing.begins_sessions or types.LOG_LEVEL_META_KEY not in meta:
             return await result_of(self.passage, method, params, heard)
         # Without a session, a server logs about requests that ask for it.
@@ -172,6 +184,8 @@ class Talk:
 
 
 _UPDATED = "notifications/resources/updated"
+_ROOTS_CHANGED = "notifications/roots/list_changed"
+"""Without sessions, a server learns of it by asking for the roots."""
 
 
 async def _listened(
@@ -233,13 +247,11 @@ class _Listener:
 def needs_session(passage: Passage, capabilities: Mapping[str, Any]) -> bool:
     """Return whether an agent with these capabilities needs a session with the tap, in which the server can speak.
 
-    Lists of tools, prompts and resources are answered without one.
+    Lists of tools, prompts and resources are answered without one, if the server is spoken to in sessions, too.
     """
     listed = ("tools", "prompts", "resources")
     offered = passage.listing.capabilities
-    if not passage.listing.begins_sessions:
-        return False
-    if any(name not in (*listed, "experimental") for name in offered):
+    if not passage.listing.begins_sessions or any(name not in (*listed, "experimental") for name in offered):
         return True
     if any(offered.get(name, {}).get(aspect) for name in listed for aspect in ("listChanged", "subscribe")):
         return True
@@ -277,6 +289,8 @@ async def result_of(
     Raises:
         MCPError: the server refuses it, or the tap does.
     """
+    if method != "initialize" and not passage.listing.begins_sessions:
+        passage.spoken = passage.spoken or passage.listing.version
     match method:
         case "tools/call":
             if not isinstance(params.get("name"), str) or not isinstance(params.get("arguments"), dict | None):
@@ -284,7 +298,8 @@ async def result_of(
             return await passage.forward(params, progressed)
         case "tools/list":
             tools = {"tools": await passage.list_tools(params)}
-            return tools if passage.listing.begins_sessions else {"resultType": "complete", **tools, **_UNCACHED}
+            made = {} if passage.listing.begins_sessions else {"resultType": "complete", **_UNCACHED}
+            return {**made, **passage.listing.about, **tools}
         case "ping":
             return {}
         case "initialize":
@@ -295,23 +310,25 @@ async def result_of(
 
 
 _UNCACHED = {"ttlMs": 0, "cacheScope": "private"}
+"""What a result has that may not be kept; a server that says nothing of that might mean it."""
 
 
 def _introduction(passage: Passage, asked: object) -> dict[str, Any]:
-    """Return the result of `initialize`, in the revision that client and server both speak."""
-    listing = passage.listing
-    if not listing.begins_sessions:
-        data = {"supported": [listing.version], "requested": str(asked)}
-        raise MCPError(types.UNSUPPORTED_PROTOCOL_VERSION, f"the server speaks {listing.version} alone", data)
-    known, version = HANDSHAKE_PROTOCOL_VERSIONS, listing.version
+    """Return the result of `initialize`, in the revision that client and server both speak.
+
+    For a server that has no sessions, the tap speaks the newest one that has them.
+    """
+    listing, known = passage.listing, HANDSHAKE_PROTOCOL_VERSIONS
+    version = listing.version if listing.begins_sessions else known[-1]
     if asked in known and known.index(str(asked)) < known.index(version):
         version = str(asked)
     info = listing.info or {"name": passage.name, "version": ""}
+    passage.spoken = version
     introduction = {
         "protocolVersion": version,
         "capabilities": listing.capabilities,
         "serverInfo": info,
-        **listing.more,
+        **older(listing.more),
     }
     return introduction if listing.instructions is None else {**introduction, "instructions": listing.instructions}
 

@@ -1,0 +1,129 @@
+"""Servers are spoken to in the revision of MCP that their context asks for, by whatever their agents speak."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import pytest
+
+from keval import Sample
+from keval.plugin import PreflightError
+from keval_mcp import Http, Stdio
+from tests.conftest import Project
+from tests.contexts import started
+from tests.plugins.mcp.agent_clients import connected, ordering, said
+from tests.plugins.mcp.test_refusing import MODERN, STDIO, UNKNOWN, error, listed
+from tests.processes import Listening
+
+pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+
+OLD, NEW = "2025-11-25", "2026-07-28"
+
+
+@pytest.fixture(scope="module")
+def dual() -> Iterator[str]:
+    """The URL of a server that speaks both revisions."""
+    one = Listening.start("tests.plugins.mcp.servers.dual")
+    yield f"http://127.0.0.1:{one.port}/mcp"
+    one.stop()
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.parametrize(("protocol", "spoken"), [(None, OLD), (OLD, OLD), (NEW, NEW), ("newest", NEW)])
+def test_server_is_spoken_to_in_the_revision_that_is_asked_for(
+    dual: str, sample: Sample, protocol: Any, spoken: str, mode: str
+) -> None:
+    heard: list[str] = []
+
+    async def hear(message: Any) -> None:
+        heard.append(message.method)
+
+    async def run() -> list[Any]:
+        options = {**ordering(), "mode": mode, "message_handler": hear}
+        async with (
+            started(Http(url=dual, protocol=protocol, isolation="trial"), "it") as source,
+            source.open(sample, "t") as context,
+            connected(context.servers[0].url or "", options) as client,
+        ):
+            (reached,) = context.servers
+            assert reached.log is not None
+            listed = await client.list_tools()
+            answers = [said(await client.call_tool(name)) for name in ("spoken", "order")]
+            if client.protocol_version < spoken:
+                await client.set_logging_level("info")
+                await client.subscribe_resource("note://first")
+            await client.call_tool("work")
+            asked = [(each.method, each.answered_by) for each in reached.log.exchanges if each.answered_by == "agent"]
+            calls = [call.name for call in reached.log.calls]
+            return [answers, client.protocol_version, (listed.ttl_ms, listed.cache_scope), asked, calls]
+
+    by_agent = NEW if (spoken, mode) == (NEW, "auto") else OLD
+    hints = (60_000, "public") if by_agent == NEW else (0, "private")
+    asked = [("elicitation/create", "agent"), ("roots/list", "agent")]
+    expected = [[spoken, "large into file:///mine"], by_agent, hints, asked, ["spoken", "order", "work"]]
+    assert expected == asyncio.run(asyncio.wait_for(run(), 30))
+    logs = ["notifications/message"]
+    assert sorted(heard) == (
+        logs if spoken == OLD else [*logs, "notifications/resources/updated"] if by_agent == OLD else []
+    )
+
+
+def described(answers: dict[str, Any], protocol: Any) -> Stdio:
+    return Stdio(command=sys.executable, args=("-c", STDIO, json.dumps(answers)), protocol=protocol)
+
+
+def shaken(version: str) -> dict[str, Any]:
+    begun = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "it", "version": "1"}}
+    return {"initialize": {"result": begun}, "tools/list": MODERN["tools/list"]}
+
+
+REFUSED = {"initialize": error(-32603)}
+
+
+@pytest.mark.parametrize(
+    ("answers", "protocol", "told"),
+    [
+        ({**MODERN, **REFUSED}, OLD, f"speaks the revision {NEW} of MCP and not {OLD}; write `protocol: {NEW}`, or"),
+        (shaken("2025-06-18"), OLD, f"speaks the revision 2025-06-18 of MCP and not {OLD}; leave `protocol` out"),
+        ({**shaken(OLD), "server/discover": UNKNOWN}, NEW, f"{OLD} of MCP and not {NEW}; write `protocol: {OLD}`, or"),
+        ({**REFUSED, "server/discover": UNKNOWN}, NEW, "did not come up: no such method$"),
+        ({**REFUSED, "server/discover": UNKNOWN}, "newest", "did not come up: the license has expired$"),
+        ({**REFUSED, "server/discover": UNKNOWN}, OLD, "did not come up: the license has expired$"),
+    ],
+    ids=str,
+)
+def test_server_that_does_not_speak_the_revision_is_told_by_what_it_speaks(
+    answers: dict[str, Any], protocol: Any, told: str
+) -> None:
+    with pytest.raises(PreflightError, match=told):
+        listed(described(answers, protocol))
+
+
+@pytest.mark.parametrize("discovered", [UNKNOWN, None, {"result": {"supportedVersions": [OLD], "capabilities": {}}}])
+def test_newest_is_the_handshake_of_a_server_that_has_nothing_else(discovered: Any) -> None:
+    provider = attrs.evolve(described({**shaken(OLD), "server/discover": discovered}, "newest"), startup_timeout=2)
+
+    assert ("order",) == listed(provider)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("type: http\n    url: http://127.0.0.1:9/mcp\n    tap: false", "'protocol' must go with the tap"),
+        ("type: sse\n    url: http://127.0.0.1:9/sse", "HTTP\\+SSE ended with the revisions that begin by a handshake"),
+    ],
+)
+@pytest.mark.parametrize("date", ["2026-07-28", "'2026-07-28'"])
+def test_protocol_goes_with_the_tap_and_what_carries_it(project: Project, options: str, told: str, date: str) -> None:
+    project.write(eval_yaml=f"contexts:\n  it:\n    {options}\n    protocol: {date}\n")
+
+    found = project.keval("tools", "eval.yaml")
+
+    assert 2 == found.code
+    assert re.search(told, " ".join(found.stderr.split()))
