@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from keval.plugin import API_WIRES
-from keval_gateway import ChatReply, ChatRequest
+from keval_gateway import ChatCall, ChatReply, ChatRequest
 from tests.coding_agents import RECIPES, installed
 from tests.conftest import Project
 from tests.end_to_end.servers.model import gateway
@@ -82,6 +82,41 @@ def test_programs_ask_for_nothing_but_replies_of_the_models_in_their_recipes(tmp
     assert [] == [trial["transcript"]["denied"] for trial in trials if "denied" in trial["transcript"]]
     models = {(API_WIRES[each.get("api", "chat")], each["model"].partition("/")[2]) for each in RECIPES.values()}
     assert models == asked
+
+
+SLOW = f"""
+import sys, time
+sys.path.insert(0, {str(EXAMPLE.parents[2])!r})
+time.sleep(2)
+from tests.plugins.mcp.servers.conforming import server
+server.run("stdio")
+"""
+
+
+@pytest.mark.slow
+def test_programs_wait_for_a_server_that_comes_up_slowly(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    config = {
+        "dataset": {"path": "questions.yaml"},
+        "agents": {name: RECIPES[name] for name in RECIPES},
+        "contexts": {"slow": {"type": "stdio", "command": "python", "args": ["-c", SLOW], "isolation": "trial"}},
+        "conditions": {"slow": {"contexts": ["slow"]}},
+        "metrics": ["basic/turns"],
+    }
+    project.write(eval_yaml=yaml.safe_dump(config), questions_yaml=yaml.safe_dump([{"id": "q", "question": "What?"}]))
+
+    def respond(request: ChatRequest) -> ChatReply:
+        tools = [tool.name for tool in request.tools if tool.name.endswith("test_simple_text")]
+        called = any(message.role == "tool" for message in request.messages)
+        return ChatReply("Done." if called else "", calls=() if called else tuple(map(ChatCall, tools)))
+
+    with gateway(respond) as environ:
+        outcome = project.run("eval.yaml", env={"PATH": installed(), **environ})
+
+    assert 0 == outcome.code, outcome.stderr
+    trials = project.lines("trials.jsonl")
+    called = [(trial["agent"], call["name"]) for trial in trials for call in trial["transcript"]["tool_calls"]]
+    assert [(name, "test_simple_text") for name in sorted(RECIPES)] == sorted(called)
 
 
 def use_of_tools(project: Project, config: Path, *args: str) -> dict[tuple[str, str], Counter[str]]:
