@@ -112,5 +112,5 @@ def test_server_of_a_private_authority_is_reached_by_files_beside_the_config(pro
     assert "keval has [secret]" == trial["transcript"]["tool_calls"][0]["result"]
     written = [file.read_text("utf-8", "replace") for file in (project.root / "results").rglob("*") if file.is_file()]
     assert not any("pass-phrase" in text for text in written)
-    assert "wrong.yaml:4:3: server 'private': '" in wrong.stderr
-    assert "server.key' is not the key of the certificate" in wrong.stderr
+    assert "wrong.yaml:4:3: server 'private': 'cert' and its key cannot be used: '" in wrong.stderr
+    assert "server.key' is not the key of '" in wrong.stderr

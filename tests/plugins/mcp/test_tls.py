@@ -67,7 +67,7 @@ def test_session_and_login_use_the_authority_and_the_certificate_of_the_config(
     (((said,), log),) = outcomes(company.provider(transport, verify=verify, **mine(company)), [("whoami", {})])
 
     assert ("keval", None) == (said.partition(" has ")[0], log.lost)
-    warned = "server 'every' may be anybody, as 'verify' is false" in caplog.text
+    warned = "server 'every' may be anybody, and its traffic be read, as 'verify' is false" in caplog.text
     assert warned == (verify is False)
 
 
@@ -92,13 +92,13 @@ def test_connection_that_fails_for_a_certificate_says_which_option_mends_it(
     ("options", "problem"),
     [
         ({"verify": "none.pem"}, "'verify' names '.*none.pem', which is not there; correct it"),
-        ({"verify": "client.key"}, "'verify' names '.*', which holds no certificate in PEM that can be read"),
-        ({"verify": "empty"}, "'verify' names the folder '.*empty', which has no certificate in PEM"),
-        ({"cert": "none.pem"}, "'cert' names '.*none.pem', which is not there"),
-        ({"cert": "client.pem"}, "'.*client.pem' has no private key in PEM that can be read with this 'cert_password'"),
-        ({"cert": "client.pem", "cert_key": "client.key"}, "'.*client.key' has no private key in PEM that can be read"),
-        ({"cert": "client.pem", "cert_key": "none.key"}, "'cert_key' names '.*', which cannot be read: No such file"),
-        ({"cert": "client.pem", "cert_key": "server.key"}, "'.*server.key' is not the key of the certificate '.*pem'"),
+        ({"verify": "client.key"}, "'verify' names '.*', which has no certificate in PEM that can be read"),
+        ({"verify": "empty"}, "'verify' names '.*empty', which has no certificate in PEM that can be read"),
+        ({"cert": "none.pem"}, "'cert' and its key cannot be used: '.*none.pem' is not there"),
+        ({"cert": "client.pem"}, "cannot be used: '.*client.pem' or '.*client.pem' is no PEM that can be read, or"),
+        ({"cert": "client.pem", "cert_key": "client.key"}, "used: .* or 'cert_password' does not open it"),
+        ({"cert": "client.pem", "cert_key": "none.key"}, "cannot be used: '.*none.key' is not there"),
+        ({"cert": "client.pem", "cert_key": "server.key"}, "used: '.*server.key' is not the key of '.*client.pem'"),
     ],
 )
 def test_file_that_cannot_be_used_is_told_before_anything_is_asked(
@@ -113,7 +113,7 @@ def test_file_that_cannot_be_used_is_told_before_anything_is_asked(
         async with started(provider, "every"):
             pass
 
-    with pytest.raises(PreflightError, match=f"server 'every': {problem}"):
+    with pytest.raises(PreflightError, match=f"server 'every': .*{problem}"):
         asyncio.run(start())
 
 

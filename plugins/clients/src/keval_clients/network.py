@@ -25,7 +25,7 @@ from keval.records.models import Wire
 
 CERTIFICATE_FILES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
 CERTIFICATE_FOLDERS = ("SSL_CERT_DIR",)
-_MAY_BE_FOLDERS = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "verify")
+_MAY_BE_FOLDERS = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 _PROXIES = ("http", "https", "all")
 _SCHEMES = frozenset({"http", "https"})
 _OTHER_PROXIES = frozenset({"socks", "socks4", "socks4a", "socks5", "socks5h"})
@@ -67,43 +67,29 @@ class Tls:
         if self.verify is False:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         elif isinstance(self.verify, Path):
-            _check("verify", self.verify)
-            files = [*self.verify.iterdir()] if self.verify.is_dir() else [self.verify]
-            # OpenSSL reads a folder only if each name is the hash of a subject.
-            if not sum([_has_certificates(context, file) for file in files]):
-                raise PreflightError(f"'verify' names the folder '{self.verify}', which has no certificate in PEM")
+            try:
+                files = [*filter(Path.is_file, self.verify.iterdir())] if self.verify.is_dir() else [self.verify]
+                # OpenSSL itself reads a folder only if each name is the hash of a subject.
+                context.load_verify_locations(cadata="\n".join(file.read_text("ascii", "ignore") for file in files))
+            except (OSError, ValueError) as error:
+                why = "is not there" if not self.verify.exists() else "has no certificate in PEM that can be read"
+                raise PreflightError(f"'verify' names '{self.verify}', which {why}; correct it") from error
         if self.cert is not None:
-            _check("cert", self.cert)
             key = self.cert_key or self.cert
             try:
                 # Without a password, OpenSSL would ask for one on the terminal.
                 context.load_cert_chain(self.cert, key, self.cert_password or str)
-            except ssl.SSLError as error:
-                problem = f"'{key}' has no private key in PEM that can be read with this 'cert_password', or without it"
-                if error.reason == "KEY_VALUES_MISMATCH":
-                    problem = f"'{key}' is not the key of the certificate '{self.cert}'"
-                raise PreflightError(f"{problem}; correct 'cert' or 'cert_key'") from error
             except OSError as error:
-                raise PreflightError(
-                    f"'cert_key' names '{key}', which cannot be read: {error.strerror}; correct it"
-                ) from error
+                why = f"'{self.cert}' or '{key}' is no PEM that can be read, or 'cert_password' does not open it"
+                if missing := [each for each in (self.cert, key) if not each.exists()]:
+                    why = f"'{missing[0]}' is not there"
+                elif getattr(error, "reason", None) == "KEY_VALUES_MISMATCH":
+                    why = f"'{key}' is not the key of '{self.cert}'"
+                raise PreflightError(f"'cert' and its key cannot be used: {why}") from error
 
 
 SYSTEM = Tls()
 """The system's authorities, and no certificate."""
-
-
-def _check(option: str, path: Path) -> None:
-    if problem := _certificates_problem(option, str(path)):
-        raise PreflightError(f"'{option}' names '{path}', which {problem}; correct it")
-
-
-def _has_certificates(context: ssl.SSLContext, file: Path) -> bool:
-    try:
-        context.load_verify_locations(file)
-    except (ssl.SSLError, OSError):
-        return False
-    return True
 
 
 @attrs.frozen

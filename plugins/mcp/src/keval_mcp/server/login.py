@@ -14,10 +14,8 @@ import os
 import time
 import webbrowser
 from asyncio.subprocess import DEVNULL
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing, closing, suppress
-from functools import partial
-from typing import TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 import attrs
@@ -62,24 +60,6 @@ def refuses(response: httpx2.Response) -> bool:
     return response.status_code == 401
 
 
-Source: TypeAlias = Callable[[httpx2.Response | None], Awaitable[Token]]
-"""Gets a new token; it is given how the server refused the one before, if it did. Raises TokenError: there is none."""
-
-
-async def _none(refused: httpx2.Response | None) -> Token:
-    raise TokenError("the server refuses the token of auth.token; put a new one into its variable")
-
-
-async def _printed(command: Sequence[str], lifetime: float | None, refused: httpx2.Response | None) -> Token:
-    began = time.time()  # the token may be as old as that
-    try:
-        found = await printed_token(command, SECONDS)
-    except PrintedTokenError as error:
-        told = f"'{os.path.basename(command[0])}' of auth.command gave no token: {error}"
-        raise TokenError(f"{told}; run it in a terminal to see what it says") from error
-    return found if lifetime is None else attrs.evolve(found, expires=began + lifetime)
-
-
 @attrs.define
 class _Memory:
     """Holds what the SDK's provider would store, for as long as the run lasts."""
@@ -100,121 +80,35 @@ class _Memory:
         self.client = client_info
 
 
-@attrs.frozen
-class _Issued:
-    """Asks for tokens for the server at `url` by one of the SDK's providers: for client credentials, or a person."""
-
-    url: str
-    scope: str | None
-    tls: Tls
-    provider: OAuthClientProvider
-
-    async def token(self, refused: httpx2.Response | None) -> Token:
-        """Ask the authorization server, which the MCP server names and the config confirms."""
-        context, request = self.provider.context, httpx2.Request("POST", self.url)
-        before = context.current_tokens
-        if refused is None or refused.status_code == 401:
-            context.token_expiry_time = _EXPIRED  # what may be refreshed is, before all else
-        try:
-            async with aclosing(self.provider.async_auth_flow(request)) as flow:
-                asked = await anext(flow)
-                # Until the provider would send the request with a new token.
-                while asked is not request or (context.current_tokens or before) is before:
-                    answer = await (self._challenge(refused) if asked is request else self._send(asked))
-                    if answer.status_code in (400, 403) and b'"redirect_uris"' in asked.content:
-                        # Who registers clients may not know the server's scopes; these are optional (RFC 7591, 2).
-                        known = {key: value for key, value in json.loads(asked.content).items() if key != "scope"}
-                        answer = await self._send(httpx2.Request("POST", asked.url, json=known))
-                    asked = await flow.asend(answer)
-        except OAuthFlowError as error:
-            raise TokenError(f"{error}; see whether auth.issuer and the credentials are right") from error
-        except OSError as error:
-            told = f"no page for a login can be opened: {error}; correct auth.browser or auth.port"
-            raise TokenError(told) from error
-        assert context.current_tokens is not None  # noqa: S101 - for mypy
-        lifetime = context.current_tokens.expires_in
-        return Token(context.current_tokens.access_token, None if lifetime is None else time.time() + lifetime)
-
-    async def _challenge(self, refused: httpx2.Response | None) -> httpx2.Response:
-        """Return how the server refuses a request, which may say where to get a token, and for which scope."""
-        accepted = {"accept": "application/json, text/event-stream"}
-        ping = {"jsonrpc": "2.0", "id": "login", "method": "ping"}
-        for method, body in (("POST", ping), ("GET", None)):  # the latter for SSE
-            if refused is None:
-                found = await self._send(httpx2.Request(method, self.url, headers=accepted, json=body), whole=False)
-                refused = found if found.status_code == 401 else None
-        # The SDK's flow begins with a refusal, also where the server answers without a token.
-        refused = refused or httpx2.Response(401)
-        if self.scope is None or refused.status_code == 403:
-            return refused
-        told = refused.headers.get("www-authenticate", "Bearer")
-        return httpx2.Response(401, headers={"www-authenticate": f'Bearer scope="{self.scope}", {told}'})
-
-    async def _send(self, request: httpx2.Request, *, whole: bool = True) -> httpx2.Response:
-        """Send a request; what is not read as a `whole` has its head alone. Raises TokenError."""
-        try:
-            # httpx's own timeout bounds the time between two bytes.
-            async with (
-                asyncio.timeout(SECONDS),
-                httpx2.AsyncClient(**Network.to(str(request.url), self.tls).client, timeout=SECONDS) as client,
-            ):
-                response = await client.send(request, stream=True)
-                bound(response, _LARGEST, lambda error: None)
-                if whole:
-                    await response.aread()
-                await response.aclose()
-                return response
-        except (TimeoutError, httpx2.HTTPError) as error:
-            late = isinstance(error, TimeoutError | httpx2.TimeoutException)
-            said = f"it takes more than {SECONDS:g} s" if late else str(error) or type(error).__name__
-            place = shown_url(str(request.url))
-            raise TokenError(f"{place} cannot be asked: {said}{tls_remedy(error, request)}") from error
-
-
 async def _provider(label: str, auth: Auth, url: str) -> OAuthClientProvider:
-    """Return what asks for tokens. Raises PreflightError: the key cannot be read, or does not sign."""
-    memory, client = _Memory(), auth.client_id or ""
+    """Return what asks an authorization server. Raises PreflightError: the key cannot be read, or does not sign."""
+    memory, client, secret = _Memory(), auth.client_id or "", auth.client_secret
     if auth.browser:
         # A client that is known, has a metadata document, or registers itself.
-        port = {} if auth.port is None else {"port": auth.port}
-        browser = Browser(label, auth.browser if isinstance(auth.browser, tuple) else (), **port)
-        about = {
-            "client_name": "keval",
-            "redirect_uris": [browser.redirect_uri],
-            "grant_types": ["authorization_code", "refresh_token"],
-            "scope": auth.scope,
-        }
+        browser = Browser(label, auth.browser if isinstance(auth.browser, tuple) else (), auth.port or _free_port())
+        about = OAuthClientMetadata.model_validate({"client_name": "keval", "redirect_uris": [browser.redirect_uri]})
         if client:
-            method = "none" if auth.client_secret is None else auth.method
-            known = {"client_id": client, "client_secret": auth.client_secret, "issuer": auth.issuer}
-            memory.client = OAuthClientInformationFull.model_validate(
-                {**about, **known, "token_endpoint_auth_method": method}
-            )
-        described = OAuthClientMetadata.model_validate(about)
-        return OAuthClientProvider(url, described, memory, browser.open, browser.returned, auth.client_metadata)
-    if auth.client_secret is not None:
-        return ClientCredentialsOAuthProvider(
-            url, memory, client, auth.client_secret, auth.method, auth.scope, auth.issuer
-        )
-    file, key = auth.private_key_file, auth.private_key or ""
+            memory.client = OAuthClientInformationFull(client_id=client, client_secret=secret, issuer=auth.issuer)
+            memory.client.token_endpoint_auth_method = "none" if secret is None else auth.method
+        return OAuthClientProvider(url, about, memory, browser.open, browser.returned, auth.client_metadata)
+    if secret is not None:
+        return ClientCredentialsOAuthProvider(url, memory, client, secret, auth.method, issuer=auth.issuer)
+    file = auth.private_key_file
     try:
-        key = file.read_text(encoding="utf-8") if file is not None else key
-    except (OSError, UnicodeDecodeError) as error:
-        raise PreflightError(
-            f"server '{label}': the private key {file} cannot be read: {error}; correct auth.private_key_file"
-        ) from error
-    signing = SignedJWTParameters(
-        issuer=client, subject=client, signing_key=key, signing_algorithm=auth.algorithm
-    ).create_assertion_provider()
-    try:
+        key = file.read_text(encoding="utf-8") if file is not None else auth.private_key or ""
+        signing = SignedJWTParameters(
+            issuer=client, subject=client, signing_key=key, signing_algorithm=auth.algorithm
+        ).create_assertion_provider()
         # A key that does not fit would otherwise show only when the first token is asked for.
         await signing(auth.issuer or "")
-    except Exception as error:  # the signing library raises errors of many kinds for a key that is none
+    except (OSError, UnicodeDecodeError) as error:
         raise PreflightError(
-            f"server '{label}': the private key does not sign with {auth.algorithm}: {error}; give a key in PEM, and"
-            " the algorithm that goes with it as auth.algorithm"
+            f"the private key {file} cannot be read: {error}; correct auth.private_key_file"
         ) from error
-    return PrivateKeyJWTOAuthProvider(url, memory, client, signing, auth.scope, auth.issuer)
+    except Exception as error:  # the signing library raises errors of many kinds for a key that is none
+        told = f"the private key does not sign with {auth.algorithm}: {error}"
+        raise PreflightError(f"{told}; give a key in PEM, and what goes with it as auth.algorithm") from error
+    return PrivateKeyJWTOAuthProvider(url, memory, client, signing, issuer=auth.issuer)
 
 
 _PATH = "/callback"
@@ -309,7 +203,8 @@ class Login(httpx2.Auth):
     auth: Auth | None
     url: str
     tls: Tls = SYSTEM
-    _source: Source = attrs.field(default=_none, init=False)
+    _command: Sequence[str] = attrs.field(default=(), init=False)
+    _provider: OAuthClientProvider | None = attrs.field(default=None, init=False)
     _token: str | None = attrs.field(default=None, init=False, repr=False)
     _until: float = attrs.field(default=math.inf, init=False)
     _learn: Callable[[Iterable[tuple[str, str]]], None] | None = attrs.field(default=None, init=False)
@@ -325,24 +220,19 @@ class Login(httpx2.Auth):
         Raises:
             PreflightError: the command is not found, a key or a certificate cannot be read, or a key does not fit.
         """
+        if self.tls.verify is False:
+            _log.warning("server '%s' may be anybody, and its traffic be read, as 'verify' is false", self.label)
         auth = self.auth
         try:
             Network.to("https://", self.tls)
+            if auth is not None and auth.command:
+                self._command = find_command(self.label, auth.command[0], {}, None), *auth.command[1:]
+            elif auth is not None and auth.token is None:
+                self._provider = await _provider(self.label, auth, self.url)
+            elif auth is not None:
+                self._token = auth.token
         except PreflightError as error:
             raise PreflightError(f"server '{self.label}': {error}") from error
-        if self.tls.verify is False:
-            _log.warning(
-                "server '%s' may be anybody, as 'verify' is false: who is on the way can read and change what passes",
-                self.label,
-            )
-        if auth is None:
-            return
-        if auth.command:
-            program = find_command(self.label, auth.command[0], {}, None)
-            self._source = partial(_printed, (program, *auth.command[1:]), auth.lifetime)
-        elif auth.token is None:
-            self._source = _Issued(self.url, auth.scope, self.tls, await _provider(self.label, auth, self.url)).token
-        self._token = auth.token
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Send the request with a token, and once more with a new one if the server refuses it.
@@ -371,10 +261,86 @@ class Login(httpx2.Auth):
         async with self._renewing:
             # Another request may have renewed it while this one waited for the lock.
             if self._token is None or self._token == used or time.time() >= self._until:
-                began, found = time.time(), await self._source(refused)
+                began, found = time.time(), await self._new(refused)
                 # Before the first use, so that no error or record can show it.
                 if self._learn is not None:
                     self._learn([(f"the token of {self.label}", found.value)])
                 self._until = math.inf if found.expires is None else began + EARLY * (found.expires - began)
                 self._token = found.value
             return self._token
+
+    async def _new(self, refused: httpx2.Response | None) -> Token:
+        """Get a new token; `refused` is how the server refused the one before, if it did. Raises TokenError."""
+        if self._provider is not None:
+            return await self._issued(self._provider, refused)
+        if not self._command:
+            raise TokenError("the server refuses the token of auth.token; put a new one into its variable")
+        began = time.time()  # the token may be as old as that
+        try:
+            found = await printed_token(self._command, SECONDS)
+        except PrintedTokenError as error:
+            told = f"'{os.path.basename(self._command[0])}' of auth.command gave no token: {error}"
+            raise TokenError(f"{told}; run it in a terminal to see what it says") from error
+        lifetime = None if self.auth is None else self.auth.lifetime
+        return found if lifetime is None else attrs.evolve(found, expires=began + lifetime)
+
+    async def _issued(self, provider: OAuthClientProvider, refused: httpx2.Response | None) -> Token:
+        """Ask the authorization server, which the MCP server names and the config confirms."""
+        context, request = provider.context, httpx2.Request("POST", self.url)
+        before = context.current_tokens
+        if refused is None or refused.status_code == 401:
+            context.token_expiry_time = _EXPIRED  # what may be refreshed is, before all else
+        try:
+            async with aclosing(provider.async_auth_flow(request)) as flow:
+                asked = await anext(flow)
+                # Until the provider would send the request with a new token.
+                while asked is not request or (context.current_tokens or before) is before:
+                    answer = await (self._challenge(refused) if asked is request else self._send(asked))
+                    if answer.status_code in (400, 403) and b'"redirect_uris"' in asked.content:
+                        # Who registers clients may not know the server's scopes; these are optional (RFC 7591, 2).
+                        known = {key: value for key, value in json.loads(asked.content).items() if key != "scope"}
+                        answer = await self._send(httpx2.Request("POST", asked.url, json=known))
+                    asked = await flow.asend(answer)
+        except OAuthFlowError as error:
+            raise TokenError(f"{error}; see whether auth.issuer and the credentials are right") from error
+        except OSError as error:
+            told = f"no page for a login can be opened: {error}; correct auth.browser or auth.port"
+            raise TokenError(told) from error
+        token = context.current_tokens
+        assert token is not None  # noqa: S101 - for mypy
+        return Token(token.access_token, None if token.expires_in is None else time.time() + token.expires_in)
+
+    async def _challenge(self, refused: httpx2.Response | None) -> httpx2.Response:
+        """Return how the server refuses a request, which may say where to get a token, and for which scope."""
+        accepted = {"accept": "application/json, text/event-stream"}
+        ping = {"jsonrpc": "2.0", "id": "login", "method": "ping"}
+        for method, body in (("POST", ping), ("GET", None)):  # the latter for SSE
+            if refused is None:
+                found = await self._send(httpx2.Request(method, self.url, headers=accepted, json=body), whole=False)
+                refused = found if found.status_code == 401 else None
+        # The SDK's flow begins with a refusal, also where the server answers without a token.
+        refused = refused or httpx2.Response(401)
+        if self.auth is None or self.auth.scope is None or refused.status_code == 403:
+            return refused
+        told = refused.headers.get("www-authenticate", "Bearer")
+        return httpx2.Response(401, headers={"www-authenticate": f'Bearer scope="{self.auth.scope}", {told}'})
+
+    async def _send(self, request: httpx2.Request, *, whole: bool = True) -> httpx2.Response:
+        """Send a request; what is not read as a `whole` has its head alone. Raises TokenError."""
+        try:
+            # httpx's own timeout bounds the time between two bytes.
+            async with (
+                asyncio.timeout(SECONDS),
+                httpx2.AsyncClient(**Network.to(str(request.url), self.tls).client, timeout=SECONDS) as client,
+            ):
+                response = await client.send(request, stream=True)
+                bound(response, _LARGEST, lambda error: None)
+                if whole:
+                    await response.aread()
+                await response.aclose()
+                return response
+        except (TimeoutError, httpx2.HTTPError) as error:
+            late = isinstance(error, TimeoutError | httpx2.TimeoutException)
+            said = f"it takes more than {SECONDS:g} s" if late else str(error) or type(error).__name__
+            place = shown_url(str(request.url))
+            raise TokenError(f"{place} cannot be asked: {said}{tls_remedy(error, request)}") from error
