@@ -43,7 +43,7 @@ def test_url_without_a_protocol_is_refused(provider: Any) -> None:
     ("provider", "place"), [(Stdio, {"command": "x"}), (Http, {"url": "http://x"}), (Sse, {"url": "http://x"})]
 )
 def test_instructions_cannot_be_hidden_from_agents_that_connect_themselves(provider: Any, place: Any) -> None:
-    with pytest.raises(ValueError, match=r"cannot be hidden from agents .*; leave out tap: false"):
+    with pytest.raises(ValueError, match=r"'server_instructions' must go with the tap, .*; leave out tap: false"):
         provider(**place, tap=False, server_instructions=False)
 
 

@@ -120,7 +120,7 @@ def test_file_that_cannot_be_used_is_told_before_anything_is_asked(
 def test_options_of_tls_go_with_the_tap_and_with_a_certificate() -> None:
     options: list[dict[str, Any]] = [{"verify": False}, {"cert": Path("x")}]
     for option in options:
-        with pytest.raises(ValueError, match="must go with the tap, as agents that connect themselves get none of it"):
+        with pytest.raises(ValueError, match="must go with the tap, as keval does nothing for agents that connect"):
             Http(url="https://x", tap=False, **option)
     with pytest.raises(ValueError, match="'cert_key' must go with 'cert'"):
         Sse(url="https://x", cert_key=Path("x"))

@@ -37,10 +37,11 @@ def _is_url(provider: object, field: attrs.Attribute[str], url: str) -> None:
         raise ValueError(f"the {field.name} of a server is http://… or https://…; got {url!r}")
 
 
-def _by_keval(provider: _Remote, field: attrs.Attribute[Any], given: Any) -> None:
+def _with_tap(provider: _Server, field: attrs.Attribute[Any], given: Any) -> None:
     if given != field.default and not provider.tap:
         raise ValueError(
-            f"{field.name!r} must go with the tap, as agents that connect themselves get none of it; set tap: true"
+            f"{field.name!r} must go with the tap, as keval does nothing for agents that connect to a server"
+            " themselves; leave out tap: false"
         )
 
 
@@ -54,25 +55,7 @@ def _stands_alone(provider: _Remote, field: attrs.Attribute[Auth | None], auth: 
         raise ValueError("'auth' must stand alone; remove authorization from headers, or remove auth")
 
 
-def _needs_tap(provider: _Server, field: attrs.Attribute[bool], shown: bool) -> None:
-    if not (shown or provider.tap):
-        raise ValueError(
-            "the instructions of a server cannot be hidden from agents that connect to it themselves; leave out"
-            " tap: false"
-        )
-
-
-def _answered_by_tap(provider: _Server, field: attrs.Attribute[Any], given: Any) -> None:
-    if given != field.default and not provider.tap:
-        raise ValueError(
-            f"keval answers no server that agents connect to themselves: {field.name!r} must go with the tap; set tap:"
-            " true"
-        )
-
-
 def _can_be_spoken(provider: _Server, field: attrs.Attribute[Revision | None], protocol: Revision | None) -> None:
-    if protocol is not None and not provider.tap:
-        raise ValueError("agents that connect themselves speak what they speak: 'protocol' must go with the tap")
     if protocol not in (None, "2025-11-25") and provider._transport == "sse":
         raise ValueError(
             "HTTP+SSE ended with the revisions that begin by a handshake: write 2025-11-25, or use type: http if the"
@@ -109,10 +92,10 @@ class _Server:
     max_timeout: float = attrs.field(default=600.0, validator=gt(0))
     dynamic_tools: DynamicTools = "fail"
     instructions: str = ""
-    server_instructions: bool = attrs.field(default=True, validator=_needs_tap)
-    elicitation: Elicitation = attrs.field(default="decline", validator=_answered_by_tap)
-    roots: tuple[Path, ...] = attrs.field(default=(), validator=_answered_by_tap)
-    protocol: Revision | None = attrs.field(default=None, validator=_can_be_spoken)
+    server_instructions: bool = attrs.field(default=True, validator=_with_tap)
+    elicitation: Elicitation = attrs.field(default="decline", validator=_with_tap)
+    roots: tuple[Path, ...] = attrs.field(default=(), validator=_with_tap)
+    protocol: Revision | None = attrs.field(default=None, validator=[_with_tap, _can_be_spoken])
 
     def planned_sharing(self) -> Sharing | None:
         """Return whether trials share the server, as far as the options say."""
@@ -192,9 +175,9 @@ class _Remote(_Server):
 
     url: str = attrs.field(validator=_is_url)
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False, validator=check_headers)
-    auth: Auth | None = attrs.field(default=None, validator=[_by_keval, _stands_alone])
-    verify: bool | Path = attrs.field(default=True, validator=_by_keval)
-    cert: Path | None = attrs.field(default=None, validator=_by_keval)
+    auth: Auth | None = attrs.field(default=None, validator=[_with_tap, _stands_alone])
+    verify: bool | Path = attrs.field(default=True, validator=_with_tap)
+    cert: Path | None = attrs.field(default=None, validator=_with_tap)
     cert_key: Path | None = attrs.field(default=None, validator=_with_cert)
     cert_password: str | None = attrs.field(default=None, repr=False, validator=_with_cert)
 

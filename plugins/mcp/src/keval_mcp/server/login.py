@@ -33,7 +33,7 @@ from keval.errors import PreflightError
 from keval_clients.network import SYSTEM, Network, Tls
 from keval_clients.printed_token import PrintedTokenError, Token, printed_token
 from keval_loopback.loopback import listen
-from keval_mcp.server.options import Auth, find_command, shown_url
+from keval_mcp.server.options import Auth, shown_url
 from keval_mcp.server.streams import bound
 from keval_mcp.server.transports import RENEWABLE, tls_remedy
 
@@ -101,13 +101,9 @@ async def _provider(label: str, auth: Auth, url: str) -> OAuthClientProvider:
         ).create_assertion_provider()
         # A key that does not fit would otherwise show only when the first token is asked for.
         await signing(auth.issuer or "")
-    except (OSError, UnicodeDecodeError) as error:
-        raise PreflightError(
-            f"the private key {file} cannot be read: {error}; correct auth.private_key_file"
-        ) from error
     except Exception as error:  # the signing library raises errors of many kinds for a key that is none
-        told = f"the private key does not sign with {auth.algorithm}: {error}"
-        raise PreflightError(f"{told}; give a key in PEM, and what goes with it as auth.algorithm") from error
+        told = f"the private key does not sign with {auth.algorithm}: {error}; give a key in PEM"
+        raise PreflightError(f"{told}, and the algorithm that goes with it as auth.algorithm") from error
     return PrivateKeyJWTOAuthProvider(url, memory, client, signing, issuer=auth.issuer)
 
 
@@ -203,7 +199,6 @@ class Login(httpx2.Auth):
     auth: Auth | None
     url: str
     tls: Tls = SYSTEM
-    _command: Sequence[str] = attrs.field(default=(), init=False)
     _provider: OAuthClientProvider | None = attrs.field(default=None, init=False)
     _token: str | None = attrs.field(default=None, init=False, repr=False)
     _until: float = attrs.field(default=math.inf, init=False)
@@ -218,19 +213,17 @@ class Login(httpx2.Auth):
         """Find what makes tokens.
 
         Raises:
-            PreflightError: the command is not found, a key or a certificate cannot be read, or a key does not fit.
+            PreflightError: a key or a certificate cannot be read, or a key does not fit.
         """
         if self.tls.verify is False:
             _log.warning("server '%s' may be anybody, and its traffic be read, as 'verify' is false", self.label)
         auth = self.auth
         try:
             Network.to("https://", self.tls)
-            if auth is not None and auth.command:
-                self._command = find_command(self.label, auth.command[0], {}, None), *auth.command[1:]
-            elif auth is not None and auth.token is None:
-                self._provider = await _provider(self.label, auth, self.url)
-            elif auth is not None:
+            if auth is not None:
                 self._token = auth.token
+                if auth.token is None and not auth.command:
+                    self._provider = await _provider(self.label, auth, self.url)
         except PreflightError as error:
             raise PreflightError(f"server '{self.label}': {error}") from error
 
@@ -271,18 +264,17 @@ class Login(httpx2.Auth):
 
     async def _new(self, refused: httpx2.Response | None) -> Token:
         """Get a new token; `refused` is how the server refused the one before, if it did. Raises TokenError."""
+        auth, began = self.auth, time.time()  # what a command prints may be as old as that
         if self._provider is not None:
             return await self._issued(self._provider, refused)
-        if not self._command:
+        if auth is None or not auth.command:
             raise TokenError("the server refuses the token of auth.token; put a new one into its variable")
-        began = time.time()  # the token may be as old as that
         try:
-            found = await printed_token(self._command, SECONDS)
+            found = await printed_token(auth.command, SECONDS)
         except PrintedTokenError as error:
-            told = f"'{os.path.basename(self._command[0])}' of auth.command gave no token: {error}"
+            told = f"'{os.path.basename(auth.command[0])}' of auth.command gave no token: {error}"
             raise TokenError(f"{told}; run it in a terminal to see what it says") from error
-        lifetime = None if self.auth is None else self.auth.lifetime
-        return found if lifetime is None else attrs.evolve(found, expires=began + lifetime)
+        return found if auth.lifetime is None else attrs.evolve(found, expires=began + auth.lifetime)
 
     async def _issued(self, provider: OAuthClientProvider, refused: httpx2.Response | None) -> Token:
         """Ask the authorization server, which the MCP server names and the config confirms."""
