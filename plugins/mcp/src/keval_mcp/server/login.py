@@ -11,8 +11,8 @@ import json
 import logging
 import math
 import os
+import sys
 import time
-import webbrowser
 from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing, closing, suppress
@@ -85,7 +85,8 @@ async def _provider(label: str, auth: Auth, url: str) -> OAuthClientProvider:
     memory, client, secret = _Memory(), auth.client_id or "", auth.client_secret
     if auth.browser:
         # A client that is known, has a metadata document, or registers itself.
-        browser = Browser(label, auth.browser if isinstance(auth.browser, tuple) else (), auth.port or _free_port())
+        command = {"command": auth.browser} if isinstance(auth.browser, tuple) else {}
+        browser = Browser(label, port=auth.port or _free_port(), **command)
         about = OAuthClientMetadata.model_validate({"client_name": "keval", "redirect_uris": [browser.redirect_uri]})
         if client:
             memory.client = OAuthClientInformationFull(client_id=client, client_secret=secret, issuer=auth.issuer)
@@ -121,14 +122,14 @@ def _free_port() -> int:
 
 @attrs.define(eq=False)
 class Browser:
-    """Opens the login page for the server `label`, by `command` or else by the person's own browser.
+    """Opens the login page for the server `label` by a `command`, which is that of the person's own browser.
 
     Whoever logs in comes back to `port` on loopback (RFC 8252, section 7.3). Nobody else is let in: it takes the
     `state` of the page, which the authorization server gives back.
     """
 
     label: str
-    command: Sequence[str] = ()
+    command: Sequence[str] = (sys.executable, "-m", "webbrowser")
     # Chosen before anybody listens, because the client is registered with the redirect URI.
     port: int = attrs.field(factory=_free_port)
     _state: str | None = attrs.field(default=None, init=False)
@@ -147,11 +148,8 @@ class Browser:
         self._server = await asyncio.start_server(self._answer, "127.0.0.1", self.port)
         _log.warning("server '%s' wants a login: %s", self.label, url)
         try:
-            if self.command:
-                shown = await asyncio.create_subprocess_exec(*self.command, url, stdin=DEVNULL, stdout=DEVNULL)
-                await shown.wait()
-            else:  # in a thread, as it starts a program, and may wait for it
-                await asyncio.to_thread(webbrowser.open, url)
+            shown = await asyncio.create_subprocess_exec(*self.command, url, stdin=DEVNULL, stdout=DEVNULL)
+            await shown.wait()
         except BaseException:
             self._server.close()
             raise
