@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, get_args
+from typing import Any, NoReturn, get_args
 
 import attrs
 
@@ -31,11 +31,10 @@ from keval.records.trial import Failure
 from keval.redaction import Redactor
 from keval.seams.contexts import ServerUse
 from keval_replay.frames import FrameFile
+from keval_replay.matching import is_poll, next_equal, next_of_task
 from keval_replay.recorder import Recorder, check_is_seen
 from keval_replay.recording import RecordedAttempt, Recording
 from keval_replay.request_comparison import ComparableRequest, canonical, first_difference, first_difference_of_call
-
-T = TypeVar("T", ModelTraffic, ServerTraffic)
 
 ORDER_WAIT_SECONDS = 1.0
 """Seconds for which an exchange waits for those that ended before it: after a change they may never come."""
@@ -79,8 +78,9 @@ class Playback:
         aside = (*_NEWS, *_BORDERS)
         played = [each for each in self.traffic if not (isinstance(each, ServerTraffic) and each.kind in aside)]
         self._numbers = [number for each in played for number in (each.began, each.ended) if number is not None]
-        self._open = {each.ended for each in (*played, *asked) if each.ended is not None}
-        self._abandoned = {each.began for each in played if each.ended is None}
+        awaited = [each for each in played if not is_poll(each)]
+        self._open = {each.ended for each in (*awaited, *asked) if each.ended is not None}
+        self._abandoned = {each.began for each in awaited if each.ended is None}
 
     def close(self) -> None:
         """End what is still under way."""
@@ -189,19 +189,6 @@ class Playback:
             self._expiry = asyncio.get_running_loop().call_later(_SETTLE, self.expire)
 
 
-def next_equal(exchanges: Iterable[T], is_equal: Callable[[T], bool]) -> T | None:
-    """Return the first exchange that is equal: the next one, or one of those that overlap with it."""
-    end: int | None = None
-    for number, each in enumerate(exchanges):
-        if number == 0:
-            end = each.ended
-        elif end is not None and each.began > end:
-            return None
-        if is_equal(each):
-            return each
-    return None
-
-
 def _is_answer(recorded: ServerTraffic, answer: Mapping[str, Any] | TrafficError | None) -> bool:
     if isinstance(answer, TrafficError):
         return recorded.error is not None and (recorded.error.kind, recorded.error.code) == (answer.kind, answer.code)
@@ -259,6 +246,8 @@ class PlayedServer:
             if not following:
                 return asked
             found: ServerTraffic | None = following[0]
+        elif method.startswith("tasks/"):
+            found = next_of_task(self.left, asked)
         else:
             found = next_equal(following, lambda each: each.params == asked.params)
         if found is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -37,7 +37,7 @@ class AgentRequest:
     """A request of the agent on its way to the server, which may need several rounds (`Inputs`) within its time.
 
     `sent` says whether the server got it. `aside` counts the seconds that are none of the request's: it took them to
-    reach the server, and to read its tools again.
+    reach the server, and to read its tools again. `held` is what lasts as long as a task that the server makes of it.
     """
 
     kind: Literal["call", "request"]
@@ -45,6 +45,7 @@ class AgentRequest:
     progress_timeout: ProgressTimeout
     sent: bool = False
     aside: float = 0.0
+    held: ExitStack = attrs.field(factory=ExitStack, init=False)
 
 
 _PAUSE = 0.1
@@ -56,6 +57,13 @@ _ROUNDS = 10
 def is_input_required(result: Mapping[str, Any]) -> bool:
     """Return whether a result says what the server needs, in place of an answer."""
     return result.get("resultType") == "input_required"
+
+
+def task_in(params: Mapping[str, Any], result: Mapping[str, Any]) -> str | None:
+    """Return the id of the task that a server has begun for a call with these parameters, if it has."""
+    task = result if result.get("resultType") == "task" else result.get("task") if "task" in params else None
+    name = task.get("taskId") if isinstance(task, dict) else None
+    return name if isinstance(name, str) else None
 
 
 @attrs.define(eq=False)
@@ -80,22 +88,30 @@ class Inputs:
             MCPError: the server refuses, neither agent nor policy has an answer, or it asks without end.
         """
         self._note_answers(params.get("inputResponses"))
-        given = (params.get("_meta") or {}).get(CLIENT_CAPABILITIES_META_KEY)
         for _ in range(_ROUNDS):
             result = await send(params)
             if not is_input_required(result):
                 return result
-            needed = _requests(result)
-            lacking = [asked["method"] for asked in needed.values() if self._asked_by_session(asked) is None]
-            if any(isinstance(given, dict) and NEEDED.get(method) in given for method in lacking):
-                self._open.update(needed)
+            answers = await self.given(params, result)
+            if answers is None:
                 return result
-            answers = {name: await self._answer(asked) for name, asked in needed.items()}
-            if not needed:  # it only wants to be asked again
+            if not answers:  # it only wants to be asked again
                 await asyncio.sleep(_PAUSE)
             again = {"inputResponses": answers or None, "requestState": result.get("requestState")}
             params = {**params, **{name: value for name, value in again.items() if value is not None}}
         raise MCPError(INTERNAL_ERROR, f"the server asked {_ROUNDS} times for more before its answer")
+
+    async def given(
+        self, params: Mapping[str, Any], result: Mapping[str, Any], besides: Collection[str] = ()
+    ) -> dict[str, Any] | None:
+        """Return the answers to what a result says is needed `besides`; `None` if it is returned to the agent."""
+        able = (params.get("_meta") or {}).get(CLIENT_CAPABILITIES_META_KEY)
+        needed = {name: asked for name, asked in _requests(result).items() if name not in besides}
+        lacking = [asked["method"] for asked in needed.values() if self._asked_by_session(asked) is None]
+        if any(isinstance(able, dict) and NEEDED.get(method) in able for method in lacking):
+            self._open.update(needed)
+            return None
+        return {name: await self._answer(asked) for name, asked in needed.items()}
 
     def _asked_by_session(self, asked: Mapping[str, Any]) -> AgentSession | None:
         able = NEEDED.get(asked["method"])
@@ -287,8 +303,12 @@ class LiveLink:
         agent_request.sent = True
         agent_request.aside += time.perf_counter() - before
         request = upstream.call if agent_request.kind == "call" else partial(upstream.request, agent_request.method)
-        with marked(params, self.meta, self.audience, heard) as sent, self.place.calling():
+        with ExitStack() as stack:
+            sent = stack.enter_context(marked(params, self.meta, self.audience, heard))
+            stack.enter_context(self.place.calling())
             result = await request(sent, progress_timeout=agent_request.progress_timeout)
+            if task_in(params, result) is not None:  # the server is still at work on it, and tells of its progress
+                agent_request.held.enter_context(stack.pop_all())
         before = time.perf_counter()
         await self.connection.relisted()
         agent_request.aside += time.perf_counter() - before

@@ -23,6 +23,7 @@ from keval.records.transcript import Blob, ServerExchange
 from keval.seams.contexts import DynamicTools
 from keval.seams.live_events import EmitEvent
 from keval_mcp.changes import TrialChanges
+from keval_mcp.passage.call_record import CallRecord
 from keval_mcp.passage.link import (
     FAILURES,
     AgentRequest,
@@ -34,12 +35,14 @@ from keval_mcp.passage.link import (
     is_input_required,
     lost_beside,
     recorded_error,
+    task_in,
     unmarked,
 )
+from keval_mcp.passage.tasks import Tasks
 from keval_mcp.schemas import fit
 from keval_mcp.server.audience import PROGRESS, TOOLS_LIST_CHANGED, AgentSession, note, recorded
 from keval_mcp.server.difference import difference
-from keval_mcp.server.session import Listing, tool_error
+from keval_mcp.server.session import Listing, check_result, tool_error
 from keval_mcp.server.upstream import CallLostError, CallTimeoutError
 from keval_mcp.server.waiting import ProgressTimeout
 from keval_mcp.tool_results import ToolResult
@@ -79,10 +82,12 @@ class Passage:
     _declared: bool = attrs.field(default=False, init=False)
     _declaring: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _inputs: Inputs = attrs.field(init=False)
+    tasks: Tasks = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.log = self.offered.log
         self._inputs = Inputs(self.link.audience, self)
+        self.tasks = Tasks(self._inputs)
         if not self.guest:
             self.link.join(self)
 
@@ -103,8 +108,8 @@ class Passage:
 
     @property
     def busy(self) -> bool:
-        """Whether a request of the agent is under way."""
-        return bool(self._calls)
+        """Whether a request or task of the agent is under way."""
+        return bool(self._calls or self.tasks.under_way)
 
     @property
     def expects(self) -> bool:
@@ -159,18 +164,19 @@ class Passage:
     async def forward(self, params: Mapping[str, Any], progressed: Heard | None = None) -> Mapping[str, Any]:
         """Call the server with the parameters of `tools/call`, and return its answer as it came.
 
-        A server that is lost is a tool error that says so. The call is a task of its own: an agent that hangs up does
-        not undo what the server is already doing, so the outcome is still waited for and recorded. `progressed` gets
-        each notification of the call's progress.
+        If the server makes a task of it, that is its answer, and the call goes on until the agent has the result. A
+        server that is lost is a tool error that says so. An agent that hangs up does not undo what the server is
+        already doing, so the outcome is still waited for and recorded. `progressed` gets the call's progress.
 
         Raises:
             MCPError: the server refused the call; raised again towards the agent as it came.
         """
         if self.admit is not None and (refusal := self.admit()) is not None:
-            return tool_error(refusal)
+            return self._instead(params, tool_error(refusal))
         await self._declare_for(params)
-        call = self._begin(self._forward(params, progressed))
-        return tool_error("the trial has ended") if call is None else await self._ended(call)
+        created: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
+        call = self._begin(self._forward(params, progressed, created))
+        return tool_error("the trial has ended") if call is None else await self._ended(call, created)
 
     async def request(
         self, method: str, params: Mapping[str, Any], progressed: Heard | None = None
@@ -182,7 +188,9 @@ class Passage:
         """
         await self._declare_for(params)
         asked = ServerExchange(self.name, method, "agent", params, answered_by="server")
-        request = self._begin(recorded([self.log], asked, self._request(method, params, progressed)))
+        send = partial(self._request, progressed=progressed)
+        answer = self.tasks.answer(method, params, send) if method.startswith("tasks/") else send(method, params)
+        request = self._begin(recorded([self.log], asked, answer))
         if request is None:
             raise MCPError(CONNECTION_CLOSED, "the trial has ended")
         return await self._ended(request)
@@ -219,10 +227,10 @@ class Passage:
         # First, so that no call begins while those under way are ended.
         self._closed = True
         self.ended.set()
-        calls = set(self._calls)
-        for call in calls:
+        calls, tasks = set(self._calls), self.tasks.under_way
+        for call in (*calls, *tasks):
             call.cancel()
-        await asyncio.gather(*calls, return_exceptions=True)  # `forward` has shown or will show their outcome
+        await asyncio.gather(*calls, *tasks, return_exceptions=True)  # `forward` has shown or will show their outcome
         if self.guest:
             return
         number = self.traffic_log.begin("closed") if self.traffic_log is not None else 0
@@ -241,19 +249,28 @@ class Passage:
         task.add_done_callback(self._calls.discard)
         return task
 
-    async def _ended(self, task: asyncio.Task[Mapping[str, Any]]) -> Mapping[str, Any]:
-        """Wait for a request. An agent that gives it up gives it up at the server, too."""
+    async def _ended(
+        self, task: asyncio.Task[Mapping[str, Any]], created: asyncio.Future[Mapping[str, Any]] | None = None
+    ) -> Mapping[str, Any]:
+        """Wait for a request, or what it has `created`. An agent that gives it up gives it up at the server, too."""
         try:
             # Unlike `await task`, this tells an agent that gives up from a call that `close` has cancelled.
-            await asyncio.wait({task})
+            await asyncio.wait({task} if created is None else {task, created}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             task.cancel()
             raise
+        if created is not None and created.done():
+            return created.result()
         return tool_error("the trial has ended") if task.cancelled() else task.result()
 
+    def _instead(self, params: Mapping[str, Any], result: Mapping[str, Any]) -> Mapping[str, Any]:
+        return self.tasks.instead(params, self.listing.capabilities, result)
+
     async def _request(self, method: str, params: Mapping[str, Any], progressed: Heard | None) -> dict[str, Any]:
+        agent_request = AgentRequest("request", method, self.progress_timeout())
+        self.tasks.follow(method, params, agent_request)
         try:
-            result = await self._asked(AgentRequest("request", method, self.progress_timeout()), params, progressed)
+            result = await self._asked(agent_request, params, progressed)
         except CallTimeoutError as late:
             raise MCPError(REQUEST_TIMEOUT, str(late)) from late
         except ServerLostError as lost:
@@ -305,62 +322,71 @@ class Passage:
         traffic_log.end(number, result)
         return result
 
-    async def _forward(self, params: Mapping[str, Any], progressed: Heard | None) -> Mapping[str, Any]:
+    async def _forward(
+        self, params: Mapping[str, Any], progressed: Heard | None, created: asyncio.Future[Mapping[str, Any]]
+    ) -> Mapping[str, Any]:
         name, arguments = params["name"], params.get("arguments")
         call = ToolCall(name, arguments or {}, server=self.name, executions=0, listing=self.offered.held)
-        began = time.perf_counter()
+        record = CallRecord(self.log, call)
+
+        async def ask(agent_request: AgentRequest, changed: Mapping[str, Any]) -> dict[str, Any]:
+            try:
+                result = await self._asked(agent_request, changed, progressed)
+            finally:
+                record.know(executions=int(agent_request.sent))
+                record.began += agent_request.aside
+            if (task := task_in(changed, result)) is None:
+                return result
+            begun = self.tasks.begin(task, agent_request, record)
+            self._calls.discard(begun.call)  # the request is answered
+            created.set_result(result)
+            fetched = await begun.raw
+            check_result(fetched)
+            return fetched
 
         async def send(tool: str, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
-            nonlocal call, began
             changed = {**params, "name": tool} if given is None else {**params, "name": tool, "arguments": dict(given)}
             agent_request = AgentRequest("call", "tools/call", self.progress_timeout())
-            try:
-                return await self._told(agent_request, changed, self._asked(agent_request, changed, progressed))
-            finally:
-                call = attrs.evolve(call, executions=int(agent_request.sent))
-                began += agent_request.aside
+            with agent_request.held:
+                return await self._told(agent_request, changed, ask(agent_request, changed))
 
         try:
             outcome = await self.offered.calls.call(name, arguments, send)
         except CallTimeoutError as late:
-            self._record(attrs.evolve(call, error_kind="tool_timeout"), began, error=str(late))
-            return tool_error(str(late))
+            record.put(error=str(late), error_kind="tool_timeout")
+            return self._instead(params, tool_error(str(late)))
         except ServerLostError as lost:
             self._lose(str(lost), lost.kind, bystander=_is_beside(self.link, lost))
             problem = str(lost).partition("\n")[0]  # the agent needs no standard error
-            self._record(call, began, error=problem)
-            return tool_error(problem)
+            record.put(error=problem)
+            return self._instead(params, tool_error(problem))
         except MCPError as refused:
-            self._record(self._checked(call), began, error=refused.message)
+            self._put_failed(record, refused.message)
             raise
         except ValueError as invalid:
             problem = f"server '{self.name}' answered {name!r} with something that is no tool result"
-            self._record(call, began, error=f"{problem}: {invalid}")
+            record.put(error=f"{problem}: {invalid}")
             raise MCPError(INTERNAL_ERROR, problem) from invalid
         except ReplayMissError as miss:
-            self._record(call, began, error=str(miss))
+            record.put(error=str(miss))
             raise self._miss(miss) from miss
         except asyncio.CancelledError:
-            who = "the trial ended" if self._closed else "the agent gave the call up"
-            self._record(call, began, error=f"{who} before the server answered")
+            if not created.done():
+                who = "the trial ended" if self._closed else "the agent gave the call up"
+                record.put(error=f"{who} before the server answered")
             raise
         if is_input_required(outcome.result):  # the agent makes the call again, with what is needed
             return outcome.result
         read = ToolResult(outcome.result)
         self.log.blobs.extend(read.blobs)
-        call = attrs.evolve(
-            call,
-            tool=outcome.tool if outcome.tool != name else None,
-            error_kind=outcome.error_kind,
-            changed=outcome.changed,
-            content=read.content,
-        )
+        tool = outcome.tool if outcome.tool != name else None
+        record.know(tool=tool, error_kind=outcome.error_kind, changed=outcome.changed, content=read.content)
         # Only a call that failed is held against the schema, as servers may take more than it says.
         if read.is_error:
-            self._record(self._checked(call), began, error=read.text)
+            self._put_failed(record, read.text)
         else:
-            self._record(call, began, result=read.text)
-        return outcome.result
+            record.put(result=read.text)
+        return outcome.result if outcome.sent else self._instead(params, outcome.result)
 
     async def _told(
         self, agent_request: AgentRequest, params: Mapping[str, Any], asked: Awaitable[dict[str, Any]]
@@ -383,16 +409,12 @@ class Passage:
             took = time.perf_counter() - began - agent_request.aside
             self.emit("server_returned", {**call, "error": error, "duration": took})
 
-    def _checked(self, call: ToolCall) -> ToolCall:
-        """Return a call that failed with the kind of its error, if that is that its arguments do not fit the tool."""
-        definition = next((tool for tool in self.listing.tools if tool["name"] == call.name), None)
-        if call.error_kind is not None or definition is None or fit(definition["inputSchema"], call.arguments):
-            return call
-        return attrs.evolve(call, error_kind=BAD_ARGUMENTS)
-
-    def _record(self, call: ToolCall, began: float, result: str | None = None, error: str | None = None) -> None:
-        took = time.perf_counter() - began
-        self.log.calls.append(attrs.evolve(call, result=result, error=error, duration=took, at=time.time() - took))
+    def _put_failed(self, record: CallRecord, error: str) -> None:
+        """Record a call that failed, with the kind of its error if that is that its arguments do not fit the tool."""
+        call, schema = record.call, self.listing.schemas.get(record.call.name)
+        if call.error_kind is None and schema is not None and not fit(schema, call.arguments):
+            record.know(error_kind=BAD_ARGUMENTS)
+        record.put(error=error)
 
     def _lose(self, reason: str, kind: str, *, bystander: bool) -> None:
         # The first loss is the cause of those that follow.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -21,6 +21,8 @@ from keval_mcp.server.session import Listing
 
 PROGRESS = "notifications/progress"
 TOOLS_LIST_CHANGED = "notifications/tools/list_changed"
+RELATED_TASK = "io.modelcontextprotocol/related-task"
+"""What names the task in the `_meta` of messages about one."""
 
 NEEDED = {"elicitation/create": "elicitation", "roots/list": "roots", "sampling/createMessage": "sampling"}
 """The capability that a client declares to be asked each of these."""
@@ -44,7 +46,10 @@ class AgentSession(Protocol):
 
 
 class Member(Protocol):
-    """One attempt that uses the server; `traffic_log` keeps what the server says by itself, if the run is recorded."""
+    """One attempt that uses the server, with its `tasks`.
+
+    `traffic_log` keeps what the server says by itself, if the run is recorded.
+    """
 
     log: CallLog
     agents: list[AgentSession]
@@ -54,6 +59,11 @@ class Member(Protocol):
     @property
     def own(self) -> bool:
         """Whether no other attempt uses the server."""
+        ...
+
+    @property
+    def tasks(self) -> Container[str]:
+        """The names of the tasks that the server has begun for this attempt."""
         ...
 
     def relisted(self, listing: Listing, lost: TrafficError | None = None) -> None:
@@ -91,7 +101,8 @@ class Audience:
     async def answer(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Answer a request of the server; it is recorded in the log of each attempt with a request under way."""
         # The attempts that it may be about: those that wait for the server, or all.
-        concerned = [member for member in self.members if member.busy] or [*self.members]
+        busy = [member for member in self.members if member.busy]
+        concerned = self._of_task(params) or busy or [*self.members]
         traffic_logs = [(log, log.begin("asked", method, params)) for each in concerned if (log := each.traffic_log)]
         try:
             result = await self._answer([member.log for member in concerned], method, params)
@@ -167,7 +178,14 @@ class Audience:
             return [member for member in self.members if member.own or params.get("uri") in member.subscribed]
         if method.endswith("/list_changed"):
             return [*self.members]
-        return [member for member in self.members if member.own or member.busy]
+        return self._of_task(params) or [member for member in self.members if member.own or member.busy]
+
+    def _of_task(self, params: Mapping[str, Any]) -> list[Member]:
+        """Return the attempts whose task a message of the server is about, if it names one."""
+        meta = params.get("_meta")
+        about = meta.get(RELATED_TASK) if isinstance(meta, dict) and RELATED_TASK in meta else params
+        name = about.get("taskId") if isinstance(about, dict) else None
+        return [member for member in self.members if isinstance(name, str) and name in member.tasks]
 
 
 async def recorded(

@@ -190,7 +190,8 @@ def _enveloped(
         types.CLIENT_CAPABILITIES_META_KEY: {**(own.get(types.CLIENT_CAPABILITIES_META_KEY) or {}), **capabilities},
     }
     headers = {inbound.MCP_PROTOCOL_VERSION_HEADER: version, inbound.MCP_METHOD_HEADER: method}
-    name = params.get(inbound.NAME_BEARING_METHODS.get(method, ""))
+    # The extension io.modelcontextprotocol/tasks adds its methods to those that bear a name.
+    name = params.get("taskId" if method.startswith("tasks/") else inbound.NAME_BEARING_METHODS.get(method, ""))
     if isinstance(name, str):
         headers[inbound.MCP_NAME_HEADER] = inbound.encode_header_value(name)
     return {**params, "_meta": meta}, {"headers": headers, "cancel_on_abandon": method != "server/discover"}
