@@ -13,7 +13,7 @@ import click
 from keval.errors import ConfigError, PluginError
 from keval_gateway.chat import KEY_VARIABLE, wire_urls
 from keval_gateway.responders import RespondersByName, installed_responders, make_responder
-from keval_loopback.loopback import inherited, listen
+from keval_loopback.loopback import listen
 
 if TYPE_CHECKING:
     from keval_gateway.disturb import Draw
@@ -51,7 +51,6 @@ class _BadInputError(click.ClickException):
 )
 @click.option("--token", metavar="KEY", help=f"The only API key to admit.  [default: {KEY_VARIABLE}, or a random one]")
 @click.option("--no-token", is_flag=True, help="Admit any API key: any program on this machine may ask.")
-@click.option("--listen-fd", type=int, hidden=True, help="Serve the listening socket that the parent has passed on.")
 @click.option("--child", is_flag=True, hidden=True, help="Announce the port as JSON; exit when stdin closes.")
 def gateway(
     *,
@@ -64,7 +63,6 @@ def gateway(
     disturb: Path | None,
     token: str | None,
     no_token: bool,
-    listen_fd: int | None,
     child: bool,
 ) -> None:
     """Serve a model on loopback that speaks the OpenAI, Anthropic and Gemini protocols."""
@@ -102,7 +100,7 @@ def gateway(
             click.echo(draw.told(), err=True)
 
     try:
-        listener = listen(port) if listen_fd is None else inherited(listen_fd)
+        listener = listen(port)
         asyncio.run(serve())
     except OSError as error:
         raise click.ClickException(f"cannot listen on port {port}: {error.strerror}; choose another --port") from error

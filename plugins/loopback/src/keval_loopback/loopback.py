@@ -27,11 +27,6 @@ def listen(port: int = 0) -> socket.socket:
     return listener
 
 
-def inherited(descriptor: int) -> socket.socket:
-    """Return the listening socket that the parent process has passed on by its descriptor."""
-    return socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=descriptor)
-
-
 def refusal(scope: Scope, port: int) -> int | None:
     """Return the status that refuses a request to a server on this port; `None` lets it pass.
 

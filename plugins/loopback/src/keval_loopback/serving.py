@@ -127,7 +127,7 @@ async def serving_until_ended(app: ASGIApp, listener: socket.socket, *, child: b
         async with serve(app, listener=listener) as base:
             if child:
                 _on_stdin_closed(lambda: loop.call_soon_threadsafe(stop.set))
-                print(f'{{"port": {base.rpartition(":")[2]}}}', flush=True)  # noqa: T201 - for `process.run_server`
+                print(f'{{"port": {base.rpartition(":")[2]}}}', flush=True)  # noqa: T201 - for the parent
             yield base
             await stop.wait()
 
