@@ -54,6 +54,8 @@ def test_a_condition_is_run_without_each_tool_and_the_tools_are_ranked(pages: Pr
     resumed = pages.keval("resume", run, "--add-repetitions", "1")
 
     assert (0, 0, 0) == (outcome.code, page.code, resumed.code)
+    named = {"pages", "pages without search", "pages without open_page"}
+    assert named == pages.read("manifest.json")["config"]["contexts"].keys(), "flags left out the others"
     assert {
         ("search", "with_pages without search", "with_pages", "worse"),
         ("open/page", "with_pages without open_page", "with_pages", "unclear"),

@@ -8,10 +8,9 @@ from typing import Any
 
 import attrs
 
-from keval.config.evaluation import Condition, Evaluation, PluginSpec
-from keval.config.source import KeyPath
+from keval.config.evaluation import Condition, Evaluation
+from keval.config.load import read_evaluation
 from keval.errors import ConfigError, Problem, suggestion
-from keval.records.interventions import Intervention
 from keval.seams.workspaces import TextContext
 from keval_mcp.served_context import make_contexts, read_tool_listings
 
@@ -74,12 +73,10 @@ def _problem(label: str, conditions: Mapping[str, Condition]) -> str | None:
 
 @attrs.define
 class _Expansion:
-    """An evaluation with what is added to it so far; `data` is its config as plain data."""
+    """An evaluation, and its config as plain data with what is added to it so far."""
 
     evaluation: Evaluation
     data: dict[str, Any]
-    contexts: dict[str, PluginSpec]
-    conditions: dict[str, Condition]
     made: dict[str, dict[str, str]] = attrs.field(factory=dict)
     nouns: dict[str, dict[str, None]] = attrs.field(factory=dict)
 
@@ -88,80 +85,69 @@ class _Expansion:
         # With `ablate` in its config, a run that is resumed would add the conditions again.
         data = {key: value for key, value in evaluation.source.data.items() if key != "ablate"}
         data["contexts"], data["conditions"] = dict(data.get("contexts") or {}), dict(data.get("conditions") or {})
-        specs = {spec.label: spec for spec in evaluation.contexts}
-        return cls(evaluation, data, specs, dict(evaluation.conditions))
+        return cls(evaluation, data)
 
     def leave_out(self, of: str, context: str, part: str, noun: str, *, only: bool) -> None:
         """Add a copy of a condition that lacks one part of one of its contexts: a tool, a section or a skill.
 
         `only` says that the context has no other part; then the copy lacks the whole context.
         """
-        condition = self.conditions[of]
+        conditions = self.data["conditions"]
         # Two contexts of a condition may have a part of the same name.
         name = part if part not in self.made.get(of, {}) else f"{context}__{part}"
-        label = self._label(f"{of} without {_NOT_IN_LABELS.sub('_', name)}", self.conditions)
-        rest = [None if each == context and only else each for each in condition.contexts]
-        if not only:
-            derived = self._context(context, part)
-            rest = [derived if each == context else each for each in condition.contexts]
-        kept = tuple(each for each in rest if each is not None)
-        changed = attrs.evolve(condition, contexts=kept)
-        written = {**(self.data["conditions"].get(of) or {}), "contexts": [*kept]}
+        rest = [] if only else [self._context(context, part)]
+        contexts = self.evaluation.conditions[of].contexts
+        kept = [each for label in contexts for each in (rest if label == context else [label])]
+        written = {**(conditions.get(of) or {}), "contexts": kept}
         if not kept:  # there is no tool left that could be required
-            changed = attrs.evolve(changed, require_mcp_tool_use=False, require_mcp_tool_success=False)
             written = {key: value for key, value in written.items() if key not in _REQUIRING}
-        self.conditions[label] = changed
-        self.data["conditions"][label] = written
+        label = _label(f"{of} without {_NOT_IN_LABELS.sub('_', name)}", conditions)
+        conditions[label] = written
         self.made.setdefault(of, {})[name] = label
         self.nouns.setdefault(of, {})[noun] = None
 
     def finished(self) -> Evaluation:
         """Return the evaluation with all that was added; its config says so in place of `ablate`."""
-        data = {**self.data, "ablated": self.made}
-        source = self.evaluation.source
+        source = self.evaluation.source.moved({**self.data, "ablated": self.made}, {})
+        found = read_evaluation(source)
+        added = {label: found.conditions[label] for parts in self.made.values() for label in parts.values()}
+        kept = {spec.label: spec for spec in self.evaluation.contexts}  # flags may have left some out
+        used = {name for condition in added.values() for name in condition.contexts}
+        derived = [spec for spec in found.contexts if spec.label in used - kept.keys()]
         notices = []
         for of, parts in self.made.items():
-            added = "1 condition" if len(parts) == 1 else f"{len(parts)} conditions"
+            count = "1 condition" if len(parts) == 1 else f"{len(parts)} conditions"
             kinds = [*self.nouns[of]]
             started = " (its servers were started to list the tools)" if "tool" in kinds else ""
             told = (
-                f"added {added}, each {of!r} without one of its {' and '.join(f'{kind}s' for kind in kinds)}{started}"
+                f"added {count}, each {of!r} without one of its {' and '.join(f'{kind}s' for kind in kinds)}{started}"
             )
             notices.append(Problem(_place(self.evaluation, of), told))
         return attrs.evolve(
             self.evaluation.with_section(Ablation((), self.made)),
-            source=source.moved(data, {}),
-            contexts=tuple(self.contexts.values()),
-            conditions=self.conditions,
+            source=source,
+            contexts=(*kept.values(), *derived),
+            conditions={**self.evaluation.conditions, **added},
             notices=(*self.evaluation.notices, *notices),
         )
 
     def _context(self, context: str, part: str) -> str:
         """Add a copy of a context that lacks one part, unless there is one, and return its label."""
-        wanted = {"from": context, "without": [part]}
+        wanted, contexts = {"from": context, "without": [part]}, self.data["contexts"]
         named = f"{context} without {_NOT_IN_LABELS.sub('_', part)}"
-        if self.data["contexts"].get(named) == wanted:
+        if contexts.get(named) == wanted:
             return named
-        label, base = self._label(named, self.contexts), self.contexts[context]
-        path: KeyPath = ("ablate",)
-        self.contexts[label] = attrs.evolve(
-            base,
-            label=label,
-            path=path,
-            origin=base.origin or context,
-            changes=wanted,
-            interventions=(*base.interventions, Intervention(without=(part,))),
-            changed_at=(*base.changed_at, path),
-        )
-        self.data["contexts"][label] = wanted
+        label = _label(named, contexts)
+        contexts[label] = wanted
         return label
 
-    def _label(self, wanted: str, taken: Mapping[str, Any]) -> str:
-        label, number = wanted, 1
-        while label in taken:
-            number += 1
-            label = f"{wanted} {number}"
-        return label
+
+def _label(wanted: str, taken: Mapping[str, Any]) -> str:
+    label, number = wanted, 1
+    while label in taken:
+        number += 1
+        label = f"{wanted} {number}"
+    return label
 
 
 async def with_ablations(evaluation: Evaluation) -> Evaluation:
