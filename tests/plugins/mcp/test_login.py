@@ -15,7 +15,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from keval.plugin import PreflightError
+from keval.plugin import PreflightError, ServerSpec
+from keval_loopback.loopback import listen
 from keval_mcp import Http, Sse
 from keval_mcp.server.login import Login
 from keval_mcp.server.options import Auth
@@ -175,6 +176,30 @@ def test_person_logs_in_once_in_a_browser(
     found = [each["how"] for each in guarded.asked()]
     assert asked == found[: len(asked)]
     assert 1 == found.count("page")
+
+
+def test_person_logs_in_once_for_all_conditions(guarded: Guarded, attempt: Callable[..., Any]) -> None:
+    with listen() as free:
+        port = free.getsockname()[1]
+    auth = Auth(browser=(sys.executable, "-c", FOLLOW), port=port)
+
+    async def condition(learned: list[str]) -> str:
+        async with started(Http(url=guarded.url, auth=auth), "every") as source:
+            (server,) = source.source.servers
+            assert isinstance(server, ServerSpec)
+            assert server.login is not None
+            server.login.learn_with(lambda secrets: learned.extend(value for _, value in secrets))
+            async with attempt(source) as tapped:
+                return str(await tapped.call("whoami"))
+
+    async def run() -> list[str]:
+        learned: list[list[str]] = [[], [], []]
+        said = await asyncio.gather(*map(condition, learned))
+        assert [[token.rpartition(" ")[2]] for token in said] == learned
+        return said
+
+    assert 1 == len({*asyncio.run(run())})
+    assert ["register", "page", "code"] == [each["how"] for each in guarded.asked()]
 
 
 def test_page_that_cannot_be_opened_says_so(guarded: Guarded, outcomes: Callable[..., Any]) -> None:

@@ -196,7 +196,7 @@ class _Remote(_Server):
         if self.auth is not None or tls != SYSTEM:
             from keval_mcp.server.login import Login  # the MCP SDK takes 0.4 s to import
 
-            login = Login(label, self.auth, self.url, tls)
+            login = Login.shared(label, self.auth, self.url, tls)
 
         @asynccontextmanager
         async def ready(server: ServerSpec) -> AsyncIterator[ServerSpec]:

@@ -16,7 +16,9 @@ import time
 from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing, closing, suppress
+from typing import TypeAlias
 from urllib.parse import parse_qsl, urlsplit
+from weakref import WeakKeyDictionary
 
 import attrs
 import httpx2
@@ -186,11 +188,16 @@ def _parameters(url: str) -> dict[str, str]:
     return dict(parse_qsl(urlsplit(url).query))
 
 
+Learn: TypeAlias = Callable[[Iterable[tuple[str, str]]], None]
+_LOGINS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[Auth | None, str, Tls], Login]] = WeakKeyDictionary()
+
+
 @attrs.define(eq=False)
 class Login(httpx2.Auth):
     """Adds a token to every request of all sessions with the server `label`; see `keval.records.servers.ServerLogin`.
 
     Without `auth`, it is known by its certificate in `tls` at most. `prepare` is awaited before the first session.
+    All conditions of a run, and all contexts with the same options, have one, so that a person logs in once.
     """
 
     label: str
@@ -200,12 +207,20 @@ class Login(httpx2.Auth):
     _provider: OAuthClientProvider | None = attrs.field(default=None, init=False)
     _token: str | None = attrs.field(default=None, init=False, repr=False)
     _until: float = attrs.field(default=math.inf, init=False)
-    _learn: Callable[[Iterable[tuple[str, str]]], None] | None = attrs.field(default=None, init=False)
+    _learners: list[Learn] = attrs.field(factory=list, init=False)
     _renewing: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
-    def learn_with(self, learn: Callable[[Iterable[tuple[str, str]]], None]) -> None:
-        """Tell `learn` every token before it is used."""
-        self._learn = learn
+    @classmethod
+    def shared(cls, label: str, auth: Auth | None, url: str, tls: Tls) -> Login:
+        """Return the login of these options in the running event loop, which is made if there is none."""
+        logins = _LOGINS.setdefault(asyncio.get_running_loop(), {})
+        return logins.setdefault((auth, url, tls), cls(label, auth, url, tls))
+
+    def learn_with(self, learn: Learn) -> None:
+        """Tell `learn` the token that there is, and every new one before it is used."""
+        self._learners.append(learn)
+        if self._token is not None:
+            learn([(f"the token of {self.label}", self._token)])
 
     async def prepare(self) -> None:
         """Find what makes tokens.
@@ -218,10 +233,10 @@ class Login(httpx2.Auth):
         auth = self.auth
         try:
             Network.to("https://", self.tls)
-            if auth is not None:
-                self._token = auth.token
-                if auth.token is None and not auth.command:
-                    self._provider = await _provider(self.label, auth, self.url)
+            if auth is not None and auth.token is not None:
+                self._token = self._token or auth.token
+            elif auth is not None and not auth.command and self._provider is None:
+                self._provider = await _provider(self.label, auth, self.url)
         except PreflightError as error:
             raise PreflightError(f"server '{self.label}': {error}") from error
 
@@ -253,11 +268,10 @@ class Login(httpx2.Auth):
             # Another request may have renewed it while this one waited for the lock.
             if self._token is None or self._token == used or time.time() >= self._until:
                 began, found = time.time(), await self._new(refused)
-                # Before the first use, so that no error or record can show it.
-                if self._learn is not None:
-                    self._learn([(f"the token of {self.label}", found.value)])
                 self._until = math.inf if found.expires is None else began + EARLY * (found.expires - began)
                 self._token = found.value
+                for learn in self._learners:  # before the first use, so that no error or record can show it
+                    learn([(f"the token of {self.label}", found.value)])
             return self._token
 
     async def _new(self, refused: httpx2.Response | None) -> Token:
