@@ -229,9 +229,8 @@ class ResumeEntry(Entry):
 class ServerStartsEntry(Entry):
     """The processes that keval has started of one condition's server.
 
-    `planned` is how many trials are to have one of their own; 0 if they share one. `processes` came up, `seconds` is
-    what they took until each had listed its tools, all together, and `cpu_seconds` how much of CPU; `None` if that is
-    unknown.
+    `planned` is how many trials are to have one of their own; 0 if they share one. `processes` came up, and took
+    `seconds` until each had listed its tools, all together.
     """
 
     condition: str
@@ -239,7 +238,6 @@ class ServerStartsEntry(Entry):
     planned: int = 0
     processes: int = 0
     seconds: float = 0.0
-    cpu_seconds: float | None = None
 
 
 @attrs.frozen

@@ -118,14 +118,10 @@ class Sharing:
 
 @attrs.frozen
 class ServerStarts:
-    """The processes of a server that came up, and what it took until each had listed its tools, all together.
-
-    `seconds` are by the clock, and `cpu` those of CPU time; `None` if they are unknown.
-    """
+    """The processes of a server that came up, and the seconds until each had listed its tools, all together."""
 
     processes: int = 0
     seconds: float = 0.0
-    cpu: float | None = 0.0
 
 
 @attrs.frozen

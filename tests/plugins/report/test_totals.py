@@ -79,12 +79,11 @@ def test_dollars_have_as_many_digits_as_say_something(usd: float, shown: str) ->
 
 def test_what_starts_will_take_is_by_those_that_were_measured() -> None:
     begun = [
-        ServerStartsEntry("a", "notes", planned=40, processes=2, seconds=3.0, cpu_seconds=2.0),
-        ServerStartsEntry("b", "shared", planned=0, processes=1, seconds=9.0, cpu_seconds=9.0),
-        ServerStartsEntry("b", "elsewhere", planned=40, processes=1, seconds=9.0, cpu_seconds=None),
+        ServerStartsEntry("a", "notes", planned=40, processes=2, seconds=3.0),
+        ServerStartsEntry("b", "shared", planned=0, processes=1, seconds=9.0),
     ]
 
-    told = start_notice(begun, 0.5, 4)
+    told = start_notice(begun, 0.5)
 
     assert told is not None
-    assert told.startswith("20 server processes are to be started, one for each trial (notes), which takes about 20 s")
+    assert told.startswith("20 server processes are to be started, one for each trial (notes), which take about 1.5 s")

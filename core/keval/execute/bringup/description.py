@@ -65,15 +65,12 @@ def describe_starts(
                 continue
             # Only a server that trials do not share is started for each of them.
             planned = plan.trials_of_arm if sharing is not None and not sharing.shared else 0
-            had = found.get((condition, name)) or ServerStartsEntry(condition, name, cpu_seconds=0.0)
-            # Time that was unknown once makes the sum of the run unknown.
-            cpu = None if starts.cpu is None or had.cpu_seconds is None else round(starts.cpu + had.cpu_seconds, 3)
+            had = found.get((condition, name)) or ServerStartsEntry(condition, name)
             found[condition, name] = attrs.evolve(
                 had,
                 planned=planned,
                 processes=had.processes + starts.processes,
                 seconds=round(had.seconds + starts.seconds, 3),
-                cpu_seconds=cpu,
             )
     return tuple(found.values())
 

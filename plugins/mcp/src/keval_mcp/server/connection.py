@@ -38,11 +38,9 @@ class StartMeter:
 
     total: ServerStarts = attrs.field(factory=ServerStarts, init=False)
 
-    def add(self, seconds: float, cpu: float | None) -> None:
+    def add(self, seconds: float) -> None:
         """Count a process that has come up."""
-        had = self.total
-        total = None if cpu is None or had.cpu is None else had.cpu + cpu
-        self.total = ServerStarts(had.processes + 1, had.seconds + seconds, total)
+        self.total = ServerStarts(self.total.processes + 1, self.total.seconds + seconds)
 
 
 @attrs.define(eq=False)
@@ -132,7 +130,7 @@ class ServerConnection:
         began = time.perf_counter()
         upstream = await Upstream.connect(self.server, self.server.startup_timeout, self.audience)
         if self.server.transport == "stdio":
-            self.start_meter.add(time.perf_counter() - began, upstream.cpu_seconds())
+            self.start_meter.add(time.perf_counter() - began)
         try:
             self.compared(upstream.listing)
         except ServerLostError:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TextIO
 
 import attrs
@@ -55,11 +52,6 @@ class ServerProcess:
         assert process.stdout is not None  # noqa: S101 - a pipe was asked for
         return cls(process.stdin, process.stdout, process)
 
-    @property
-    def pid(self) -> int:
-        """The id of the process."""
-        return self._process.pid
-
     async def end(self) -> None:
         """Close the server's input; end it, and all in its process group, if it does not end then."""
         self.stdin.close()
@@ -70,7 +62,7 @@ class ServerProcess:
             for number, seconds in ((signal.SIGTERM, _TERM_SECONDS), (signal.SIGKILL, _KILL_SECONDS)):
                 # macOS forbids to signal a group that has only processes nobody waited for.
                 with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self.pid, number)
+                    os.killpg(self._process.pid, number)
                 if await self._ended(seconds):
                     return
         finally:
@@ -94,8 +86,6 @@ async def _discard(output: asyncio.StreamReader) -> None:
         pass
 
 
-_SCHEDULED = 2
-"""Marks the clock of a process's CPU time, by its id: `clock_getcpuclockid` of Linux, which Python does not have."""
 _LINES = 20
 _BYTES = 8192
 _PATIENCE = 1.0
@@ -104,12 +94,8 @@ _PATIENCE = 1.0
 
 @attrs.define
 class ProcessLog:
-    """What is kept of one server process: its id, and the end of what it wrote to standard error, however much that is.
+    """The end of what one server process wrote to standard error, however much that is."""
 
-    The `pid` is `None` where keval does not start the process itself.
-    """
-
-    pid: int | None = attrs.field(default=None, init=False)
     _kept: bytes = attrs.field(default=b"", init=False)
 
     @contextmanager
@@ -125,15 +111,6 @@ class ProcessLog:
         finally:
             reader.join(_PATIENCE)
 
-    def cpu_seconds(self) -> float | None:
-        """Return the CPU time that the process and what it has started used until now; `None` if that is unknown."""
-        if self.pid is None or sys.platform != "linux":
-            return None
-        try:
-            return _cpu_seconds(self.pid)
-        except OSError:  # it has ended
-            return None
-
     def tail(self) -> str:
         """Return the last lines written so far."""
         lines = self._kept.decode("utf-8", errors="replace").strip().splitlines()
@@ -145,9 +122,3 @@ class ProcessLog:
                 self._kept = (self._kept + said)[-_BYTES:]
         finally:
             os.close(descriptor)
-
-
-def _cpu_seconds(process: int) -> float:
-    used = time.clock_gettime(~process << 3 | _SCHEDULED)
-    children = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii")
-    return used + sum(_cpu_seconds(int(child)) for child in children.split())

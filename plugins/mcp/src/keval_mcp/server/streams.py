@@ -34,7 +34,7 @@ from keval.errors import FailureKind
 from keval.records.servers import McpServer
 from keval.seams.contexts import ServerSpec
 from keval_clients.bounds import EncodingError, ReplyTooLargeError, Unpacker
-from keval_mcp.server.process import ProcessLog, ServerProcess
+from keval_mcp.server.process import ServerProcess
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -362,7 +362,7 @@ _READ = 2**16
 
 @asynccontextmanager
 async def stdio_streams(
-    server: McpServer | ServerSpec, log: ProcessLog, stderr: TextIO, limit: int | None
+    server: McpServer | ServerSpec, stderr: TextIO, limit: int | None
 ) -> AsyncIterator[TransportStreams]:
     """Start the server and yield the messages from it and to it; afterwards it has ended.
 
@@ -372,7 +372,6 @@ async def stdio_streams(
         OSError: the server cannot be started.
     """
     process = await ServerProcess.spawn(server, stderr)
-    log.pid = process.pid
     # Without a buffer, a server that writes faster than it is read waits at its pipe, and keval's memory stays small.
     incoming, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     sent, outgoing = anyio.create_memory_object_stream[SessionMessage](0)

@@ -249,7 +249,7 @@ async def _transport(
         file = stack.enter_context(log.stderr())
         # `ServerProcess` needs groups of processes, which Windows does not have.
         if sys.platform != "win32":
-            return stdio_streams(server, log, file, limit)
+            return stdio_streams(server, file, limit)
         parameters = StdioServerParameters(
             command=server.command or "",
             args=list(server.args),

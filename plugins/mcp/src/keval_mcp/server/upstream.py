@@ -113,10 +113,6 @@ class Upstream:
         """Whether calls can be sent; the server's end is noticed at once, also while nobody calls."""
         return not self._ended.is_set()
 
-    def cpu_seconds(self) -> float | None:
-        """Return the CPU time of the server's process until now; `None` if that is unknown."""
-        return self._log.cpu_seconds()
-
     async def call(self, params: Mapping[str, Any], progress_timeout: ProgressTimeout | None = None) -> dict[str, Any]:
         """Call a tool once, with the parameters of `tools/call`, and return what the server answers, as it wrote it.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -81,7 +80,7 @@ class Progress:
     def keval_run_started(self, directory: Path, manifest: Manifest) -> None:
         self.directory = directory
         left = (self._total - self._done) / (self._total or 1)
-        if (told := start_notice(manifest.server_starts, left, os.cpu_count() or 1)) is not None:
+        if (told := start_notice(manifest.server_starts, left)) is not None:
             self._display.console.print(safe(f"note: {told}", "yellow"), soft_wrap=True)
         if self._answering is not None:
             # The clock of the display starts anew, as bringing up is no part of the rate.
