@@ -127,3 +127,47 @@ def test_protocol_goes_with_the_tap_and_what_carries_it(project: Project, option
 
     assert 2 == found.code
     assert re.search(told, " ".join(found.stderr.split()))
+
+
+COMPARED = """
+dataset: {path: questions.jsonl}
+metrics: [basic/contains]
+agents: {openai: {model: simulated/any}, gadk: {model: simulated/any}, ms: {model: simulated/any}}
+contexts:
+  before: &server {type: http, url: "URL", protocol: 2025-11-25}
+  after: {<<: *server, protocol: 2026-07-28}
+conditions: {before: {contexts: [before]}, after: {contexts: [after]}}
+baseline: before
+"""
+
+
+def test_same_server_is_compared_in_two_revisions(project: Project, dual: str) -> None:
+    question = {"id": "q", "question": "Which revision is spoken?", "answer": "20"}
+    project.write(eval_yaml=COMPARED.replace("URL", dual), questions_jsonl=json.dumps(question))
+
+    run = project.keval("run", "eval.yaml", "--record")
+
+    assert 0 == run.code, run.stderr
+    conditions = project.read("manifest.json")["conditions"]
+    assert [OLD, NEW] == [conditions[label]["servers"][label]["protocol"] for label in ("before", "after")]
+    told = {}
+    for trial in project.lines("trials.jsonl"):
+        (call,) = trial["transcript"]["tool_calls"]
+        told[trial["agent"], trial["condition"]] = [
+            call["result"],
+            [*trial["transcript"].get("protocols", {}).values()],
+        ]
+    # Agents in keval's own loop speak in memory, and ADK knows the handshake alone.
+    expected = {("openai", "before"): [OLD, []], ("openai", "after"): [NEW, []]}
+    expected |= {("gadk", "before"): [OLD, [OLD]], ("gadk", "after"): [NEW, [OLD]]}
+    assert {**expected, ("ms", "before"): [OLD, [OLD]], ("ms", "after"): [NEW, [NEW]]} == told
+    directory = str(project.run_directory())
+    explained = project.keval("report", directory, "--explain").stdout
+    assert "server after of after: MCP 2026-07-28; with the tap, agents spoke another: gadk 2025-11-25" in explained
+    assert "MCP 2026-07-28" in project.keval("show", directory).stdout
+    assert "MCP with the tap: after 2026-07-28" in project.keval("show", directory, "--trial", "ms/after/q/1").stdout
+
+    replayed = project.keval("run", "eval.yaml", "--replay", directory, "-o", "again")
+
+    (again,) = project.root.glob("again/*/*")
+    assert (0, 0) == (replayed.code, project.keval("diff", directory, str(again)).code), replayed.stderr

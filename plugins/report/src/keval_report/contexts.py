@@ -318,10 +318,11 @@ def sharing_text(sharing: Sharing | None) -> str:
 
 
 def entry_text(entry: ServerEntry) -> str | None:
-    """Return the same of a server of a run; `None` if the run does not say."""
+    """Return the same of a server of a run, and in which revision it was spoken to; `None` if the run does not say."""
     if entry.shared is None:
         return None
-    return sharing_text(Sharing(entry.shared, entry.sharing or "unknown", entry.isolation_verified is not False))
+    told = sharing_text(Sharing(entry.shared, entry.sharing or "unknown", entry.isolation_verified is not False))
+    return told if entry.protocol is None else f"{told}; MCP {entry.protocol}"
 
 
 def sharing_lines(summary: Summary) -> Iterator[Text]:
@@ -334,6 +335,14 @@ def sharing_lines(summary: Summary) -> Iterator[Text]:
     for (name, sharing), conditions in told.items():
         where = f" of {', '.join(conditions)}" if names.count(name) > 1 else ""
         yield safe(f"server {name}{where}: {sharing_text(sharing)}", "dim" if sharing.verified else "yellow")
+
+
+def revision_lines(summary: Summary) -> Iterator[Text]:
+    """Yield in which revision of MCP each server was spoken to, and which agents spoke another with the tap."""
+    for each in summary.revisions:
+        others = [f"{agent} {revision}" for agent, revision in each.agents.items() if revision != each.protocol]
+        more = f"; with the tap, agents spoke another: {', '.join(others)}" if others else ""
+        yield safe(f"server {each.server} of {each.condition}: MCP {each.protocol}{more}", "dim")
 
 
 _HINTS = {

@@ -148,6 +148,8 @@ def print_trial(
         tokens = f"{_known(usage.input_tokens)} tokens in, {_known(usage.output_tokens)} out"
         tier = f", service tier {usage.service_tier}" if usage.service_tier else ""
         console.print(safe(f"{took}, {_known(transcript.model_calls)} model calls, {tokens}{tier}", "dim"))
+        if spoken := ", ".join(f"{name} {revision}" for name, revision in transcript.protocols.items()):
+            console.print(safe(f"MCP with the tap: {spoken}", "dim"))
         if by := witnesses(transcript):
             console.print(f"[dim]{by}[/]")
     for attempt in trial.attempts:

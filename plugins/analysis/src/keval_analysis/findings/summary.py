@@ -381,6 +381,16 @@ class SameVendor:
 
 
 @attrs.frozen
+class SpokenRevision:
+    """The revision of MCP in which keval spoke with a server, and by label those in which agents did with the tap."""
+
+    condition: str
+    server: str
+    protocol: str
+    agents: Mapping[str, str]
+
+
+@attrs.frozen
 class Summary(Entry):
     """What a run found: means per arm, effects, and counts of everything else.
 
@@ -405,7 +415,8 @@ class Summary(Entry):
     judges gave to the anchors, which is found with the gates, as earlier runs are held against it. `same_vendor` are
     the judges whose model is of the vendor of an agent's. `looking` says how the run was looked at before its end, and
     why it ended early, if it did: its intervals and p-values then hold for that way of looking. `parts` are those of
-    hook plugins, by name. `changed` are the files of the run that changed after it had ended.
+    hook plugins, by name. `revisions` are there if the config names one for a context, or an agent spoke another than
+    its server. `changed` are the files of the run that changed after it had ended.
     """
 
     run: str
@@ -446,6 +457,7 @@ class Summary(Entry):
     server_starts: tuple[ServerStartsEntry, ...] = ()
     unlike_calls: tuple[UnlikeCalls, ...] = attrs.field(default=(), metadata={"sparse": True})
     changed: tuple[str, ...] = attrs.field(default=(), metadata={"sparse": True})
+    revisions: tuple[SpokenRevision, ...] = attrs.field(default=(), metadata={"sparse": True})
     win_rates: tuple[WinRate, ...] = ()
     anchors: tuple[AnchorFindings, ...] = ()
     mixed: Mapping[str, Sequence[str]] = attrs.field(factory=dict)

@@ -11,7 +11,7 @@ from keval.records.scores import Judgement, ScoreLine
 from keval.records.servers import Sharing
 from keval.records.trial import Trial
 from keval_analysis.findings.draws import NO_LABELS, Labels
-from keval_analysis.findings.summary import ArmTrials, JudgingTotal, SameVendor, ScorerScale, Summary
+from keval_analysis.findings.summary import ArmTrials, JudgingTotal, SameVendor, ScorerScale, SpokenRevision, Summary
 from keval_analysis.stats.cost_effectiveness import with_cost_effectiveness
 from keval_analysis.stats.findings import Findings
 from keval_analysis.stats.judge_agreement import JudgeAgreement
@@ -68,6 +68,16 @@ def _servers(manifest: Manifest) -> Iterator[tuple[str, Mapping[str, Sharing]]]:
             yield condition, known
 
 
+def _revisions(manifest: Manifest, spoken: Mapping[tuple[str, str], Mapping[str, str]]) -> Iterator[SpokenRevision]:
+    contexts = manifest.config.get("contexts") or {}
+    is_named = any(isinstance(each, dict) and "protocol" in each for each in contexts.values())
+    for condition, entry in manifest.conditions.items():
+        for name, server in entry.servers.items():
+            agents = spoken.get((condition, name), {})
+            if server.protocol is not None and (is_named or {*agents.values()} - {server.protocol}):
+                yield SpokenRevision(condition, name, server.protocol, agents)
+
+
 _AS_IN_MANIFEST = (
     *("run", "evaluation", "baseline", "neutral", "simulated", "replay", "play", "primary", "judges", "elapsed"),
     *("stopped", "changed", "looking", "server_starts"),
@@ -102,6 +112,7 @@ class Summariser:
             self._reviews = ReviewTally(manifest, labels)
         self._activation: ActivationTally | None = None
         self._shared_calls = SharedCallTally.of(manifest)
+        self._spoken: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
 
     def add_trial(self, trial: Trial) -> None:
         """Add a trial."""
@@ -114,6 +125,8 @@ class Summariser:
 
                 self._activation = ActivationTally(self.observed)
             self._activation.add_trial(trial)
+        for server, revision in (trial.transcript.protocols if trial.transcript is not None else {}).items():
+            self._spoken[trial.condition, server][trial.agent] = revision
         if self._reviews is not None:
             self._reviews.add_trial(trial)
         if self._shared_calls is not None:
@@ -191,6 +204,7 @@ class Summariser:
             tools=tuple(use for arm, tally in self._tools.items() for use in tally.total(*arm)),
             activations=self._activation.activations() if self._activation is not None else (),
             servers=dict(_servers(manifest)),
+            revisions=tuple(_revisions(manifest, self._spoken)),
             unlike_calls=self._shared_calls.unlike() if self._shared_calls is not None else (),
             unlike_histories=len(unlike_histories),
             unlike_facts=len(unlike_facts),

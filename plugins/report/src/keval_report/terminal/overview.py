@@ -25,7 +25,7 @@ from keval_report import words
 from keval_report.blocks import PROPERTIES, Block, grouped, property_rows
 from keval_report.cautions import cautions
 from keval_report.claims import EXPLORATORY, WORSE, Level
-from keval_report.contexts import sharing_lines
+from keval_report.contexts import revision_lines, sharing_lines
 from keval_report.contrasts import all_blocks, part_noun
 from keval_report.effects import effect_lines
 from keval_report.gates import gate_lines, unmet_lines
@@ -246,6 +246,7 @@ def explanation_lines(summary: Summary, claims: Sequence[UnverifiedClaim], width
     yield from map(safe, review_lines(summary))
     yield from map(safe, average_lines(summary))
     yield from sharing_lines(summary)
+    yield from revision_lines(summary)
 
 
 def _interactions(summary: Summary) -> Iterator[Text]:
