@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -138,15 +139,20 @@ MORE = {
 @pytest.mark.parametrize("method", ["initialize", "server/discover"])
 def test_all_that_a_server_says_as_it_begins_reaches_the_agent(nowhere: Stdio, method: str) -> None:
     begins = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "x", "version": "2"}}
-    discovered = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private"}
-    said = {**(begins if method == "initialize" else discovered), "capabilities": {"tools": {}}, **MORE}
+    kept: dict[str, Any] = {"resultType": "complete", "ttlMs": 7, "cacheScope": "public"}
+    able = {"tools": {}, "extensions": {"vendor/ui": {"mimeTypes": ["text/html"]}}}
+    said: dict[str, Any] = {**begins, "capabilities": able, **MORE}
+    listed: dict[str, Any] = {"tools": [{"name": "look", "inputSchema": {}}], "_meta": {"vendor/of": "list"}}
+    if method == "server/discover":
+        said = {**kept, "supportedVersions": ["2026-07-28"], "capabilities": able, **MORE}
+        listed |= kept
     code = f"""
 from tests.stdio_server import answer_each
 def answer(method, params):
     if method == {method!r}:
         return {said!r}
     if method == "tools/list":
-        return {{"tools": [{{"name": "look", "inputSchema": {{}}}}]}}
+        return {listed!r}
     raise LookupError(method)
 answer_each("x", answer, begins=False)
 """
@@ -157,11 +163,18 @@ answer_each("x", answer, begins=False)
         if method == "initialize":
             asking["params"] = {"protocolVersion": "2025-06-18"}
         async with AsyncClient() as client:
-            return (await client.post(str(server.url), json=asking, headers=headers_of(asking))).json()
+            begun = await client.post(str(server.url), json=asking, headers=headers_of(asking))
+            asking = asked("tools/list")
+            headers = {**headers_of(asking), "mcp-session-id": begun.headers.get("mcp-session-id", "")}
+            headers = {name: value for name, value in headers.items() if value}
+            tools = await client.post(str(server.url), json=asking, headers=headers)
+            return [begun.json()["result"], json.loads(tools.text[tools.text.index("{") :])["result"]]
 
-    live, played, _ = recorded_and_played(provider, ask, absent=nowhere)
+    renamed = (Intervention(rename={"look": "see"}),)
+    live, played, _ = recorded_and_played(provider, ask, absent=nowhere, interventions=renamed)
 
-    assert said == live.answer["result"]
+    listed["tools"] = [{"name": "see", "inputSchema": {}}]
+    assert [said, listed] == live.answer
     assert live.answer == played.answer
 
 
@@ -367,14 +380,15 @@ def test_call_that_the_agent_gave_up_is_given_up_again(bare: Callable[..., Stdio
     assert live.recorded == played.recorded
 
 
-@pytest.mark.parametrize("by", ["agent", "policy"])
+@pytest.mark.parametrize("by", ["agent", "agent with a session", "policy"])
 def test_server_without_sessions_gets_what_it_needs_again(
     server: Callable[..., Stdio], nowhere: Stdio, tmp_path: Path, by: str
 ) -> None:
     async def order(client: Client) -> str:
         return said(await client.call_tool("order"))
 
-    use = as_client(order, **ordering()) if by == "agent" else calls(("order", {}))
+    able = {**ordering(), "mode": "auto" if by == "agent" else "legacy"}
+    use = calls(("order", {})) if by == "policy" else as_client(order, **able)
     provider = server("modern", elicitation="defaults", roots=(tmp_path,))
     absent = attrs.evolve(nowhere, elicitation="defaults", roots=(tmp_path,))
 
@@ -385,10 +399,10 @@ def test_server_without_sessions_gets_what_it_needs_again(
     assert [("order", None), ("order", "asked")] == [
         (call.params["name"], call.params.get("requestState")) for call in played.kept.of("call")
     ]
-    assert [by, by] == [each.answered_by for each in played.log.exchanges]
+    assert [by.partition(" ")[0]] * 2 == [each.answered_by for each in played.log.exchanges]
 
 
-@pytest.mark.parametrize(("mode", "arguments"), [("legacy", ()), ("auto", ("modern",))])
+@pytest.mark.parametrize(("mode", "arguments"), [("legacy", ()), ("auto", ("modern",)), ("legacy", ("modern",))])
 @pytest.mark.parametrize("tool", ["sampling", "elicitation", "roots"])
 def test_tools_for_clients_with_capabilities_are_offered_changed_and_played_again(
     server: Callable[..., Stdio], nowhere: Stdio, tool: str, mode: str, arguments: tuple[str, ...]
