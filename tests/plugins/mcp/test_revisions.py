@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
@@ -103,6 +103,11 @@ def test_server_that_does_not_speak_the_revision_is_told_by_what_it_speaks(
 ) -> None:
     with pytest.raises(PreflightError, match=told):
         listed(described(answers, protocol))
+
+
+def test_server_before_2026_is_told_by_what_it_speaks_and_not_by_its_refusal(listening: Callable[..., Any]) -> None:
+    with pytest.raises(PreflightError, match=f"{OLD} of MCP and not {NEW}; write `protocol: {OLD}`, or leave it out$"):
+        listed(Http(url=listening("sessions").url, protocol=NEW))
 
 
 @pytest.mark.parametrize("discovered", [UNKNOWN, None, {"result": {"supportedVersions": [OLD], "capabilities": {}}}])

@@ -79,6 +79,31 @@ def test_client_that_hangs_up_gives_its_request_up(
     assert [":", ["notifications/cancelled"], [given_up, None]] == asyncio.run(asyncio.wait_for(run(), 30))
 
 
+def test_log_is_heard_once_by_an_agent_with_two_requests_under_way(
+    server: Callable[..., Stdio], sample: Sample, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tap_http, "_SILENT", 0.05)
+    level = {PREFIX + "logLevel": "info"}
+    hanging, working = asked("tools/call", level, name="hang"), works(**level)
+
+    async def run() -> list[bool]:
+        async with (
+            started(server("speaking"), "every") as source,
+            source.open(sample, "t") as context,
+            httpx2.AsyncClient() as http,
+        ):
+            url = context.servers[0].url or ""
+            async with http.stream("POST", url, json=hanging, headers=headers_of(hanging)) as answer:
+                lines = answer.aiter_lines()
+                await anext(lines)
+                work = await http.post(url, json=working, headers=headers_of(working))
+                await anext(lines)
+                silent = not any([(await anext(lines)).startswith("event") for _ in range(3)])
+        return ["notifications/message" in work.text, silent]
+
+    assert [True, True] == asyncio.run(asyncio.wait_for(run(), 30))
+
+
 def without(message: dict[str, Any], name: str) -> dict[str, Any]:
     """Return a request whose `_meta` lacks a member."""
     meta = {key: value for key, value in message["params"]["_meta"].items() if key != PREFIX + name}

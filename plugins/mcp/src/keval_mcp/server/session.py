@@ -25,7 +25,7 @@ from mcp_types import version as revisions
 from keval import __version__
 from keval_mcp.server.options import Revision
 from keval_mcp.server.streams import UNREADABLE
-from keval_mcp.server.transports import refusals
+from keval_mcp.server.transports import forget_refusals, refusals
 
 HANDSHAKES = revisions.HANDSHAKE_PROTOCOL_VERSIONS
 
@@ -113,6 +113,7 @@ async def begin(
             refused[way] = error
     else:
         raise refused[telling]
+    forget_refusals()
     spoken = introduction.version
     if protocol not in (None, "newest", spoken):
         can = f"write `protocol: {spoken}`, or leave it out" if spoken in get_args(Revision) else "leave `protocol` out"

@@ -70,6 +70,12 @@ def refusals() -> Iterator[list[str | LostAnswer]]:
         _refusals.reset(token)
 
 
+def forget_refusals() -> None:
+    """Let what was refused until now be nothing that is told."""
+    if (noted := _refusals.get()) is not None:
+        noted.clear()
+
+
 async def _note_refusal(response: httpx2.Response) -> None:
     noted = _refusals.get()
     renewable = response.request.extensions.get(RENEWABLE)
@@ -77,7 +83,9 @@ async def _note_refusal(response: httpx2.Response) -> None:
         return
     if response.status_code < 400:
         kind = response.headers.get("content-type", "")
-        if response.status_code == 200 and not kind.startswith(("application/json", "text/event-stream")):
+        is_message = kind.startswith(("application/json", "text/event-stream"))
+        # The answer to the end of a session, by DELETE, is none.
+        if response.status_code == 200 and not is_message and response.request.method != "DELETE":
             noted.append(f"{kind.partition(';')[0] or 'something'} that is no MCP message")
         return
     if response.status_code == 401 and renewable is None:

@@ -210,7 +210,6 @@ class Upstream:
                     asked = self.server.protocol if isinstance(self.server, ServerSpec) else None
                     # That leaves as long for the handshake.
                     self._session = await begin(dispatcher, able, asked, patience=within / 2)
-                    refused.clear()  # it may have refused the handshake
                     self.listing = await Listing.read(self._session)
                     self._ready.set()
                     wanted = dict.fromkeys(told_changes(self.listing.capabilities), True)

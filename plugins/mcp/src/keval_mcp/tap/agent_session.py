@@ -219,12 +219,14 @@ class _Listener:
     meta: Mapping[str, Any]
     deliver: Callable[[Mapping[str, Any]], object]
     capabilities: Mapping[str, Any] = attrs.field(factory=dict, init=False)
+    _beside: list[AgentSession] = attrs.field(factory=list, init=False)
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         raise MCPError(types.METHOD_NOT_FOUND, f"an agent without a session cannot be asked {method}")
 
     @contextmanager
     def among(self, agents: list[AgentSession]) -> Iterator[None]:
+        self._beside = agents
         agents.append(self)
         try:
             yield
@@ -233,7 +235,9 @@ class _Listener:
 
     def tell(self, method: str, params: Mapping[str, Any]) -> None:
         if self.honoured is None:
-            if method == "notifications/message":
+            # A server does not say which request a log is about: it is taken to be the latest, as in a session.
+            asking = [each for each in self._beside if isinstance(each, _Listener) and each.honoured is None]
+            if method == "notifications/message" and asking[-1] is self:
                 self.deliver(notification(method, params))
             return
         changes = any(method == f"notifications/{CHANGES.get(name)}/list_changed" for name in self.honoured)
