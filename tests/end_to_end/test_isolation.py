@@ -124,12 +124,12 @@ def _told(project: Project) -> list[tuple[str, str, str]]:
         (
             counter("--read-only", isolation="condition"),
             (True, "isolation: condition", True),
-            "shared by trials (isolation: condition); MCP 2025-11-25\n",
+            "shared by trials (isolation: condition); MCP 2025-06-18\n",
         ),
         (
             counter(isolation="condition"),
             (True, "isolation: condition", False),
-            "shared by trials (isolation: condition); whether it isolates trials is not verified; MCP 2025-11-25\n",
+            "shared by trials (isolation: condition); whether it isolates trials is not verified; MCP 2025-06-18\n",
         ),
     ],
 )

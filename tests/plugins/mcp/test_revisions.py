@@ -107,7 +107,7 @@ def test_server_that_does_not_speak_the_revision_is_told_by_what_it_speaks(
 
 def test_server_before_2026_is_told_by_what_it_speaks_and_not_by_its_refusal(listening: Callable[..., Any]) -> None:
     with pytest.raises(PreflightError, match=f"{OLD} of MCP and not {NEW}; write `protocol: {OLD}`, or leave it out$"):
-        listed(Http(url=listening("sessions").url, protocol=NEW))
+        listed(Http(url=listening("sessions").url, protocol="2026-07-28"))
 
 
 @pytest.mark.parametrize("discovered", [UNKNOWN, None, {"result": {"supportedVersions": [OLD], "capabilities": {}}}])

@@ -318,10 +318,15 @@ class LiveLink:
         """Send a notification. Raises ServerLostError."""
         await (await self._reach()).notify(method, params)
 
-    async def listen_to(self, uris: Sequence[str]) -> None:
-        """Let a server without sessions tell of changes of these resources."""
-        with suppress(ServerLostError):  # who calls it then is told
-            await (await self._reach()).listen_to({"resourceSubscriptions": [*uris]})
+    async def listen_to(self, uris: Sequence[str], confirmed: asyncio.Event) -> None:
+        """Let a server without sessions tell of changes of these resources; `confirmed` is set when it does or cannot."""
+        self.audience.unconfirmed[confirmed] = uris
+        try:
+            with suppress(ServerLostError):  # who calls it then is told
+                await (await self._reach()).listen_to({"resourceSubscriptions": [*uris]})
+        finally:
+            del self.audience.unconfirmed[confirmed]
+            confirmed.set()
 
     async def close(self, *, well: bool) -> None:
         """Note that the attempt ends; `well` says that no request is under way and the server was not lost.
@@ -463,8 +468,8 @@ class ReplayedLink:
             self.bystander = lost_beside(played.error)
             raise error_in(played.error)
 
-    async def listen_to(self, uris: Sequence[str]) -> None:
-        pass  # what was told is played
+    async def listen_to(self, uris: Sequence[str], confirmed: asyncio.Event) -> None:
+        confirmed.set()  # what was told is played
 
     async def close(self, *, well: bool) -> None:
         try:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from types import MappingProxyType
@@ -46,6 +47,9 @@ from keval_mcp.server.session import Listing, check_result, tool_error
 from keval_mcp.server.upstream import CallLostError, CallTimeoutError
 from keval_mcp.server.waiting import ProgressTimeout
 from keval_mcp.tool_results import ToolResult
+
+_CONFIRM_SECONDS = 2.0
+"""How long an agent that listens for changes waits for the server."""
 
 Link: TypeAlias = LiveLink | ReplayedLink
 """Leads the requests of one attempt to its server, or to what a recording has of it."""
@@ -211,11 +215,19 @@ class Passage:
         if self.traffic_log is not None:
             self.traffic_log.end(number, error=error)
 
-    async def listen_to(self, uris: Sequence[str]) -> None:
-        """Hear of changes of these resources, and of the lists, until the attempt ends."""
+    async def listen_to(self, uris: Sequence[str], begun: Callable[[], object]) -> None:
+        """Hear of changes of these resources, and of the lists, until the attempt ends.
+
+        `begun` is called when the server has confirmed it, or does not in time.
+        """
         self.subscribed.update(uris)
-        listening = [asyncio.create_task(self.link.listen_to(uris))] if uris else []
+        confirmed = asyncio.Event()
+        listening = [asyncio.create_task(self.link.listen_to(uris, confirmed))] if uris else []
         try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_CONFIRM_SECONDS if uris else 0):
+                    await confirmed.wait()
+            begun()
             await self.ended.wait()
         finally:
             for each in listening:

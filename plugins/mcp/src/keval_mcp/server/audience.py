@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -82,7 +83,8 @@ class Audience:
 
     An attempt with a server of its own passes on to its agent what the agent declares that it can do. All else is
     answered by `policy`. `passed_on` are the capabilities of the agent that the server is told of. `relist` is called
-    when the server says that its tools have changed.
+    when the server says that its tools have changed. `unconfirmed` has what to set when the server listens for changes
+    of these resources.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Audience:
     relist: Callable[[], object]
     passed_on: Mapping[str, Any] = attrs.field(factory=dict)
     members: list[Member] = attrs.field(factory=list, init=False)
+    unconfirmed: dict[asyncio.Event, Sequence[str]] = attrs.field(factory=dict, init=False)
     _progress: dict[str, Callable[[Mapping[str, Any]], object]] = attrs.field(factory=dict, init=False)
     _numbers: Iterator[int] = attrs.field(factory=itertools.count, init=False)
 
@@ -127,8 +130,13 @@ class Audience:
             if listener is not None:
                 listener(params)
             return
-        # The one is of a request of the server, whose answering has ended with it, and the other of keval's listening.
-        if method in ("notifications/cancelled", "notifications/subscriptions/acknowledged"):
+        if method == "notifications/subscriptions/acknowledged":  # of keval's listening
+            named = (params.get("notifications") or {}).get("resourceSubscriptions") or ()
+            for confirmed, uris in self.unconfirmed.items():
+                if set(uris) <= {*named}:
+                    confirmed.set()
+            return
+        if method == "notifications/cancelled":  # of a request of the server, whose answering has ended with it
             return
         self.tell(self._hearers(method, params), method, params)
         if method == TOOLS_LIST_CHANGED:

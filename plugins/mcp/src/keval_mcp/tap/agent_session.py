@@ -10,7 +10,7 @@ import itertools
 import json
 import math
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
@@ -205,9 +205,13 @@ async def _listened(
     if uris and (offered.get("resources") or {}).get("subscribe"):
         honoured["resourceSubscriptions"] = uris
     listener = _Listener(honoured, {SUBSCRIPTION_ID_META_KEY: number}, deliver)
-    listener.say("notifications/subscriptions/acknowledged", {"notifications": honoured})
-    with listener.among(passage.agents):
-        await passage.listen_to(honoured.get("resourceSubscriptions", ()))
+    with ExitStack() as stack:
+
+        def begin() -> None:
+            listener.say("notifications/subscriptions/acknowledged", {"notifications": honoured})
+            stack.enter_context(listener.among(passage.agents))
+
+        await passage.listen_to(honoured.get("resourceSubscriptions", ()), begin)
     return {"resultType": "complete", "_meta": listener.meta}
 
 

@@ -40,7 +40,10 @@ class Translation:
                 return {}
             case "resources/subscribe" if subscribes:
                 if uri not in self._listening:
-                    self._listening[uri] = asyncio.create_task(self.passage.listen_to([uri]))
+                    begun = asyncio.Event()
+                    self._listening[uri] = asyncio.create_task(self.passage.listen_to([uri], begun.set))
+                    self._listening[uri].add_done_callback(lambda _: begun.set())
+                    await begun.wait()
                 return {}
             case "resources/unsubscribe" if subscribes:
                 self.passage.subscribed.discard(uri)
@@ -59,12 +62,14 @@ class Translation:
         await asyncio.gather(*self._listening.values(), return_exceptions=True)
 
 
-_NEW = ("resultType", "ttlMs", "cacheScope")
+_NEW = ("ttlMs", "cacheScope")
 
 
 def older(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return a result as the handshake revisions have it, in which structured content is an object."""
     kept = {name: value for name, value in result.items() if name not in _NEW}
+    if kept.get("resultType") == "complete":  # an extension that the agent has declared may have others
+        del kept["resultType"]
     if not isinstance(kept.get("structuredContent", {}), dict):
         del kept["structuredContent"]
     if isinstance(kept.get("tools"), list | tuple):
