@@ -21,7 +21,8 @@ from keval.seams.infrastructure import ConnectedServer
 from keval_mcp.changes import Changes
 from keval_mcp.hints import sharing_by_hints
 from keval_mcp.passage.link import LiveLink, ReplayedLink, ServerUsers, error_in, recorded_error
-from keval_mcp.passage.passage import Link, Offered, Passage
+from keval_mcp.passage.offered import Offered
+from keval_mcp.passage.passage import Link, Passage
 from keval_mcp.providers import planned_sharing, sharing_of, tell
 from keval_mcp.reconciliation import as_observed, check
 from keval_mcp.server.audience import Audience

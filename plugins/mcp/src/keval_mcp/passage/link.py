@@ -319,7 +319,7 @@ class LiveLink:
         await (await self._reach()).notify(method, params)
 
     async def listen_to(self, uris: Sequence[str], confirmed: asyncio.Event) -> None:
-        """Let a server without sessions tell of changes of these resources; `confirmed` is set when it does or cannot."""
+        """Let a server without sessions tell of these resources; `confirmed` says when, or that it does not."""
         self.audience.unconfirmed[confirmed] = uris
         try:
             with suppress(ServerLostError):  # who calls it then is told

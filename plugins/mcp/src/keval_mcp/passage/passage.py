@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,13 +16,11 @@ from mcp import MCPError
 from mcp.types import CLIENT_CAPABILITIES_META_KEY, CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT
 
 from keval import ToolCall
-from keval.errors import InterventionError, ServerLostError
+from keval.errors import ServerLostError
 from keval.records.cassettes import ReplayMissError, ServerTrafficLog, TrafficError
 from keval.records.servers import CallLog
-from keval.records.transcript import Blob, ServerExchange
-from keval.seams.contexts import DynamicTools
+from keval.records.transcript import ServerExchange
 from keval.seams.live_events import EmitEvent
-from keval_mcp.changes import TrialChanges
 from keval_mcp.passage.call_record import CallRecord
 from keval_mcp.passage.link import (
     FAILURES,
@@ -39,10 +36,10 @@ from keval_mcp.passage.link import (
     task_in,
     unmarked,
 )
+from keval_mcp.passage.offered import Offered
 from keval_mcp.passage.tasks import Tasks
 from keval_mcp.schemas import fit
 from keval_mcp.server.audience import PROGRESS, TOOLS_LIST_CHANGED, AgentSession, note, recorded
-from keval_mcp.server.difference import difference
 from keval_mcp.server.session import Listing, check_result, tool_error
 from keval_mcp.server.upstream import CallLostError, CallTimeoutError
 from keval_mcp.server.waiting import ProgressTimeout
@@ -443,68 +440,6 @@ class Passage:
 def _is_beside(link: Link, lost: ServerLostError) -> bool:
     """Return whether another attempt's call may be why the server was lost."""
     return link.bystander and not isinstance(lost, CallLostError)
-
-
-@attrs.define(eq=False)
-class Offered:
-    """What the server `name` offers to one attempt by now, by the changes in `calls`, the attempt's way through them.
-
-    `how` says what it means when the server lists other tools than before the first trial. With `fail`, the attempt
-    proves nothing about its condition; `follow` offers the new list, whose SHA-256 is `held`; with `freeze` the first
-    one stays. `calls` is the attempt's way through the changes.
-    """
-
-    name: str
-    how: DynamicTools
-    calls: TrialChanges
-    log: CallLog
-    held: str | None = attrs.field(default=None, init=False)
-    listed: Listing = attrs.field(init=False)
-    """What the server listed last."""
-    _first: Listing = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.listed = self._first = self.calls.changes.original
-
-    @property
-    def listing(self) -> Listing:
-        """What the agent gets."""
-        return self.calls.changes.listing
-
-    def take(self, listed: Listing) -> bool:
-        """Take what the server lists now, and return whether the agent is offered something else by that."""
-        self.listed = listed
-        if self.how == "fail" and listed.digest != self._first.digest:
-            self._contaminate(
-                f"{difference(self._first, listed)}; keep its tools as they are, or say by dynamic_tools: follow or"
-                " freeze what is to be offered then"
-            )
-        if self.how != "follow" or listed.tools == self.calls.changes.original.tools:
-            return False
-        return self._offer(listed)
-
-    def begin(self, listed: Listing) -> None:
-        """Take what the server lists to a client with the agent's capabilities as what it listed first."""
-        if listed.tools != self.listed.tools:
-            self._offer(listed)
-        self.listed = self._first = listed
-
-    def _offer(self, listed: Listing) -> bool:
-        try:
-            self.calls.changes = self.calls.changes.again(listed.tools)
-        except InterventionError as error:
-            self._contaminate(f"{difference(self._first, listed)}, which cannot be changed as the config says: {error}")
-            return False
-        written = json.dumps({"tools": self.listing.tools, "instructions": self.listing.instructions}, indent=2)
-        blob = Blob.of(written.encode(), "application/json")
-        self.held = blob.sha256
-        self.log.blobs.append(blob)
-        self.log.followed.append(self.listing.names)
-        return True
-
-    def _contaminate(self, why: str) -> None:
-        if self.log.contaminated is None:
-            self.log.contaminated = f"server '{self.name}' has other tools than before the first trial: {why}"
 
 
 BAD_ARGUMENTS = "bad_arguments"
