@@ -15,6 +15,19 @@ from cryptography.x509.oid import NameOID
 
 __all__ = ["Authority"]
 
+NAME = "the company"
+_USES = (
+    "digital_signature",
+    "content_commitment",
+    "key_encipherment",
+    "data_encipherment",
+    "key_agreement",
+    "key_cert_sign",
+    "crl_sign",
+    "encipher_only",
+    "decipher_only",
+)
+
 
 @attrs.frozen
 class Authority:
@@ -29,7 +42,7 @@ class Authority:
 
     def __attrs_post_init__(self) -> None:
         constraints = x509.BasicConstraints(ca=True, path_length=None)
-        certificate = self._signed(self._key, "the company", constraints)
+        certificate = self._signed(self._key, NAME, constraints)
         self.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
     def issue(self, name: str, password: str | None = None) -> tuple[Path, Path]:
@@ -45,11 +58,17 @@ class Authority:
 
     def _signed(self, key: ec.EllipticCurvePrivateKey, name: str, extension: x509.ExtensionType) -> x509.Certificate:
         now = datetime.datetime.now(datetime.UTC)
-        subject, issuer = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, of)]) for of in (name, "the company"))
+        subject, issuer = (x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, of)]) for of in (name, NAME))
+        signer, usage = self._key.public_key(), dict.fromkeys(_USES, False)
+        usage["key_cert_sign" if name == NAME else "digital_signature"] = True
         return (
             x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number())
             .not_valid_before(now - datetime.timedelta(minutes=5))
             .not_valid_after(now + datetime.timedelta(hours=1))
             .add_extension(extension, critical=isinstance(extension, x509.BasicConstraints))
+            # Python verifies strictly from 3.13 on (RFC 5280, sections 4.2.1.1 to 4.2.1.3).
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer), critical=False)
+            .add_extension(x509.KeyUsage(**usage), critical=True)
             .sign(self._key, SHA256())
         )
