@@ -62,23 +62,21 @@ class Auth:
     client_metadata: str | None = None
 
     def __attrs_post_init__(self) -> None:
-        ways = [self.token is not None, bool(self.command), self.client_id is not None or bool(self.browser)]
-        if sum(ways) != 1:
+        command, client, browser = bool(self.command), self.client_id is not None, bool(self.browser)
+        if [self.token is not None, command, client or browser].count(True) != 1:
             raise ValueError("one of token, command, client_id and browser is needed, and no two ways to a token")
         # An option is given with the one that it is about.
-        keys = ("private_key", "private_key_file")
         for names, whole, given in (
-            (("lifetime",), "a command", bool(self.command)),
-            (_PROOFS, "a client_id", self.client_id is not None),
-            (("issuer", "scope"), "a client_id or a browser", self.client_id is not None or bool(self.browser)),
-            (("port", "client_metadata"), "a browser", bool(self.browser)),
-            (keys, "client credentials, not with a browser", not self.browser),
+            (("lifetime",), "a command", command),
+            (_PROOFS, "a client_id", client),
+            (("issuer", "scope"), "a client_id or a browser", client or browser),
+            (("port", "client_metadata"), "a browser", browser),
+            (_PROOFS[1:], "client credentials, not with a browser", not browser),
         ):
-            for name in names:
-                if getattr(self, name) is not None and not given:
-                    raise ValueError(f"'{name}' must go with {whole}")
+            if wrong := [name for name in names if getattr(self, name) is not None and not given]:
+                raise ValueError(f"'{wrong[0]}' must go with {whole}")
         proofs = [name for name in _PROOFS if getattr(self, name)]
-        if self.client_id is not None and not self.browser and len(proofs) != 1:
+        if client and not browser and len(proofs) != 1:
             raise ValueError("a client_id goes with one of client_secret, private_key and private_key_file")
         if proofs and not is_url(self.issuer or ""):
             raise ValueError(
