@@ -22,7 +22,7 @@ FailureKind = Literal[
     "no_score", "no_solution", "no_tool_success", "no_tool_use", "not_placed", "out_of_scale", "outage",
     "output_too_large", "process", "protocol", "rate_limit", "recorded_error", "redirected", "refused",
     "replay_miss", "reply_too_large", "result_too_deep", "result_too_large", "sandbox", "sandbox_limit",
-    "server_lost", "server_refused", "servers_unsupported", "setting_unknown", "solution", "stopped",
+    "server_lost", "server_refused", "servers_unsupported", "setting_unknown", "skills_changed", "solution", "stopped",
     "target_failed", "task_canceled", "task_failed", "task_rejected", "terminals", "timeout", "tool_call_as_text",
     "tool_denied", "tools_changed", "tools_missing", "turns_unsupported", "unwritable", "worker_lost", "workspace",
 ]

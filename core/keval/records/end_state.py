@@ -34,13 +34,14 @@ class GivenText:
 
     A `neighbour` is a skill that only competes with those that are measured. `way` says how it was given: `system
     prompt`, or the path of the file or folder in the workspace, such as `AGENTS.md` or `.agents/skills`, or
-    `read_skill`. `read` says whether a model request had the text in it, and `model_call` is the number of the first
-    one, from 1. `by` names the tool whose call returned it; `None` if none did. `at` is when that request was sent, in
-    seconds after the transcript's `started`.
+    `read_skill`. A `resource` or a `prompt` is what the agent asked an MCP server for by itself, with the request
+    `resources/read` or `prompts/get`. `read` says whether a model request had the text in it, and `model_call` is the
+    number of the first one, from 1. `by` names the tool whose call returned it; `None` if none did. `at` is when that
+    request was sent, in seconds after the transcript's `started`.
     """
 
     name: str
-    kind: Literal["instructions", "skill", "neighbour"]
+    kind: Literal["instructions", "skill", "neighbour", "resource", "prompt"]
     way: str
     sha256: str
     read: bool = False

@@ -161,7 +161,7 @@ class ServerProxy(Protocol):
         """Start or reach a server, list its tools, and hold it for the length of a run.
 
         Raises:
-            PreflightError: it does not come up, or lists no tools.
+            PreflightError: it does not come up, or has nothing for agents.
         """
         ...
 

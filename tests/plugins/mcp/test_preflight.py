@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
-from keval.plugin import PreflightError
+from keval.plugin import PluginWarning, PreflightError
 from keval_loopback.serving import serve
 from keval_mcp import Http, Sse, Stdio
 from tests.contexts import started
@@ -141,7 +142,7 @@ def test_tool_that_is_nested_deeply_or_recursive_is_passed_on() -> None:
 
 NO_TOOLS = "server 'weather' lists no tools, "
 NOTHING = f"{NO_TOOLS}so it changes nothing for an agent; check its configuration"
-BESIDE = "which agents get beside tools; add a tool that returns them, or leave the server out"
+BESIDE = "it changes nothing for agents that take tools alone from MCP servers"
 
 
 def _listing(capabilities: dict[str, Any], pages: str = "raise LookupError(method)") -> Stdio:
@@ -164,19 +165,33 @@ answer_each("weather", answer, begins=False)
     [
         ({"tools": {}}, 'return {"tools": []}', NOTHING),
         ({}, "raise LookupError(method)", NOTHING),
-        # A server that is asked for tools although it declares none need not answer.
-        ({"resources": {}}, "raise NoAnswerError", f"{NO_TOOLS}but resources, {BESIDE}"),
-        ({"prompts": {}, "tools": None}, "raise NoAnswerError", f"{NO_TOOLS}but prompts, {BESIDE}"),
-        (
-            {"resources": {}, "prompts": {}, "tools": {}},
-            'return {"tools": []}',
-            f"{NO_TOOLS}but prompts and resources, {BESIDE}",
-        ),
         ({"tools": {}}, "raise LookupError(method)", "server 'weather' did not come up: no such method: tools/list"),
     ],
 )
 def test_server_without_tools(capabilities: dict[str, Any], pages: str, problem: str) -> None:
     assert problem == _problem(_listing(capabilities, pages))
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "pages", "others"),
+    [
+        # A server that is asked for tools although it declares none need not answer.
+        ({"resources": {}}, "raise NoAnswerError", "resources"),
+        ({"prompts": {}, "tools": None}, "raise NoAnswerError", "prompts"),
+        ({"resources": {}, "prompts": {}, "tools": {}}, 'return {"tools": []}', "prompts and resources"),
+    ],
+)
+def test_server_with_nothing_but_resources_or_prompts_is_told(
+    capabilities: dict[str, Any], pages: str, others: str
+) -> None:
+    async def start() -> list[tuple[str, ...]]:
+        async with started(_listing(capabilities, pages), "weather") as source:
+            return [listing.tools for listing in source.tool_listings]
+
+    with pytest.warns(PluginWarning, match=f"^{NO_TOOLS}only {others}: {BESIDE}$"):
+        assert [()] == asyncio.run(start())
+    alone = attrs.evolve(_listing(capabilities, pages), offer="tools")
+    assert NOTHING == _problem(alone)
 
 
 def test_server_that_declares_nothing_may_have_tools() -> None:

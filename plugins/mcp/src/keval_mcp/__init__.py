@@ -14,7 +14,9 @@ __getattr__, __dir__, __all__ = lazily(
     {
         "keval_mcp.changes.words": "Words",
         "keval_mcp.loop": "Call Chat ToolLoop Reply Result Tool open_conversation text_of",
-        "keval_mcp.providers": "Http Sse Stdio planned_sharing",
+        "keval_mcp.providers": "Http ProxiedServer Sse Stdio planned_sharing",
+        "keval_mcp.server.skills": "ServedSkill SkillCatalogue open_skills",
+        "keval_mcp.text_log": "FollowedTexts",
         "keval_mcp.tool_results": "MOST_NESTED Media ToolResult is_too_deep",
     },
 )

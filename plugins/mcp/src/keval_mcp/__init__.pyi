@@ -18,7 +18,19 @@ from keval_mcp.loop import (
     open_conversation as open_conversation,
     text_of as text_of,
 )
-from keval_mcp.providers import Http as Http, Sse as Sse, Stdio as Stdio, planned_sharing as planned_sharing
+from keval_mcp.providers import (
+    Http as Http,
+    ProxiedServer as ProxiedServer,
+    Sse as Sse,
+    Stdio as Stdio,
+    planned_sharing as planned_sharing,
+)
+from keval_mcp.server.skills import (
+    ServedSkill as ServedSkill,
+    SkillCatalogue as SkillCatalogue,
+    open_skills as open_skills,
+)
+from keval_mcp.text_log import FollowedTexts as FollowedTexts
 from keval_mcp.tool_results import (
     MOST_NESTED as MOST_NESTED,
     Media as Media,

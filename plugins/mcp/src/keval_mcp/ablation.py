@@ -12,7 +12,7 @@ from keval.config.evaluation import Condition, Evaluation
 from keval.config.load import read_evaluation
 from keval.errors import ConfigError, Problem, suggestion
 from keval.seams.workspaces import TextContext
-from keval_mcp.served_context import make_contexts, read_tool_listings
+from keval_mcp.served_context import list_tools, make_contexts
 
 _REQUIRING = ("require_mcp_tool_use", "require_mcp_tool_success", "on_missing_tool_use")
 _NOT_IN_LABELS = re.compile(r"[^\w.+-]")
@@ -167,11 +167,13 @@ async def with_ablations(evaluation: Evaluation) -> Evaluation:
     wanted = [label for of in ablate for label in evaluation.conditions[of].contexts]
     made = make_contexts(evaluation, tuple(dict.fromkeys(wanted)))
     texts = {each.label: each.plugin for each in made if isinstance(each.plugin, TextContext)}
-    parts = {label: [*text.parts()] for label, text in texts.items()}
-    if served := tuple(each.label for each in made if each.label not in texts):
-        for offered in await read_tool_listings(evaluation, served):
-            tools = (tool for tool_listing in offered.tool_listings for tool in tool_listing.tools)
-            parts[offered.label] = [*dict.fromkeys(tools)]
+    parts: dict[str, list[str]] = {}
+    # The skills of a server are known once it was asked.
+    asked = [each for each in made if each.label not in texts or not texts[each.label].parts()]
+    for offered in await list_tools(asked, evaluation) if asked else ():
+        tools = (tool for tool_listing in offered.tool_listings for tool in tool_listing.tools)
+        parts[offered.label] = [*dict.fromkeys(tools)]
+    parts |= {label: [*text.parts()] for label, text in texts.items()}
     expansion = _Expansion.of(evaluation)
     problems = []
     for of in ablate:

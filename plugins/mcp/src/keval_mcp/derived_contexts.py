@@ -16,6 +16,7 @@ from keval.plan.plan import ResolvedPlugin
 from keval.records.interventions import Intervention
 from keval.records.servers import ToolListing
 from keval.redaction import Redactor
+from keval.seams import registry
 from keval.seams.traffic import recorded_servers
 from keval.seams.workspaces import TextContext
 
@@ -40,7 +41,9 @@ class DerivedContexts:
         self, constructor: Constructor, contexts: Sequence[ResolvedPlugin], *, played: bool
     ) -> tuple[ResolvedPlugin, ...]:
         """Return contexts, those of texts with their changes made; problems are told to the constructor."""
-        found = {item.label: _changed_text(constructor, item) for item in contexts}
+        specs = {spec.label: spec for spec in constructor.evaluation.contexts}
+        offered = [_offering(constructor, specs, item) for item in contexts]
+        found = {item.label: _changed_text(constructor, item) for item in offered}
         for item in found.values():
             if item.changed_at and not getattr(item.plugin, "tap", True):
                 constructor.problem(item.changed_at[-1], _UNTAPPED, at_key=True)
@@ -93,7 +96,11 @@ class _Reader:
 
     def _derived(self, spec: PluginSpec, chain: tuple[str, ...]) -> PluginSpec | None:
         base, labels = spec.changes["from"], self.source.data["contexts"]
-        changes = {key: value for key, value in spec.changes.items() if key != "from"}
+        offer = spec.changes.get("offer")
+        changes = {key: value for key, value in spec.changes.items() if key not in ("from", "offer")}
+        if offer not in (None, "tools", "skills"):
+            problem = f"'offer' of a context with `from:` is tools or skills, got {offer!r}"
+            self.errors.append(FieldError((*spec.path, "offer"), problem))
         for key in changes:
             if key not in _CHANGES:
                 hint = suggestion(key, _CHANGES, "it can change")
@@ -115,6 +122,8 @@ class _Reader:
         changed = attrs.evolve(
             parent, label=spec.label, path=spec.path, origin=parent.origin or base, changes=spec.changes
         )
+        if offer == "skills":  # a context of its own, beside that of the server, whose changes are those of its tools
+            changed = attrs.evolve(changed, origin=None, interventions=(), changed_at=())
         return self._with_change(changed, {key: value for key, value in changes.items() if key in _CHANGES})
 
     def _with_change(self, spec: PluginSpec, changes: Mapping[str, Any]) -> PluginSpec | None:
@@ -128,6 +137,24 @@ class _Reader:
             return None
         interventions, places = (*spec.interventions, intervention), (*spec.changed_at, spec.path)
         return attrs.evolve(spec, interventions=interventions, changed_at=places)
+
+
+def _offering(constructor: Constructor, specs: Mapping[str, PluginSpec], item: ResolvedPlugin) -> ResolvedPlugin:
+    """Return a context, as the `offer` of its entry, or of one that it derives from, says."""
+    chain = [specs[item.label]]
+    while chain[-1].base in specs:
+        chain.append(specs[chain[-1].base or ""])
+    offers = [spec.changes["offer"] for spec in chain if "offer" in spec.changes]
+    if item.plugin is None or not offers:
+        return item
+    try:
+        if offers[0] == "tools":
+            return attrs.evolve(item, plugin=attrs.evolve(item.plugin, offer="tools"))
+        provider = registry.load(registry.find("keval.offers", "skills"))
+        return attrs.evolve(item, plugin=provider(item.plugin, chain[-1].label))
+    except (PluginError, TypeError, ValueError) as error:
+        constructor.problem((*item.path, "offer"), str(error))
+        return attrs.evolve(item, plugin=None)
 
 
 def _changed_text(constructor: Constructor, context: ResolvedPlugin) -> ResolvedPlugin:

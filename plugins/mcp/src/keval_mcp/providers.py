@@ -7,7 +7,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 from urllib.parse import quote
 
 import attrs
@@ -30,6 +30,7 @@ from keval.seams.contexts import (
 from keval.seams.interfaces import ContextSource
 from keval_clients.network import SYSTEM, Tls, check_headers, check_variables
 from keval_mcp.server.options import Accept, Auth, Elicitation, Revision, check_roots, find_command, is_url
+from keval_mcp.text_log import FollowedTexts
 
 
 def _is_url(provider: object, field: attrs.Attribute[str], url: str) -> None:
@@ -81,6 +82,32 @@ def no_facts(sample: Sample) -> Mapping[str, Any]:
     return {}
 
 
+Offer: TypeAlias = Literal["everything", "tools"]
+
+
+class KeptSkills(Protocol):
+    """The skills that a server was asked for before the first trial."""
+
+    def kept(self) -> Any:
+        """Return what a recording keeps of them, in JSON's types."""
+
+    def restore(self, kept: Any) -> None:
+        """Take what a recording kept of them. Raises PreflightError, InterventionError."""
+
+
+@attrs.frozen
+class ProxiedServer(ServerSpec):
+    """A server with what this package's proxy is told of it alone.
+
+    It may `offer` agents its tools alone, neither resources nor prompts nor skills. `texts` follows the resources and
+    prompts that an attempt's agent asks for, and `skills` are those that the server hands out.
+    """
+
+    offer: Offer = "everything"
+    texts: FollowedTexts | None = attrs.field(default=None, eq=False, repr=False)
+    skills: KeptSkills | None = attrs.field(default=None, eq=False, repr=False)
+
+
 @attrs.frozen(kw_only=True)
 class _Server:
     _transport: ClassVar[Transport]
@@ -96,6 +123,7 @@ class _Server:
     elicitation: Elicitation = attrs.field(default="decline", validator=_with_tap)
     roots: tuple[Path, ...] = attrs.field(default=(), validator=_with_tap)
     protocol: Revision | None = attrs.field(default=None, validator=[_with_tap, _can_be_spoken])
+    offer: Offer = attrs.field(default="everything", validator=_with_tap)
 
     def planned_sharing(self) -> Sharing | None:
         """Return whether trials share the server, as far as the options say."""
@@ -103,7 +131,7 @@ class _Server:
 
     def _spec(self, label: str) -> ServerSpec:
         answer = self.elicitation.accept if isinstance(self.elicitation, Accept) else self.elicitation
-        return ServerSpec(
+        return ProxiedServer(
             name=label,
             transport=self._transport,
             timeout=self.timeout,
@@ -116,6 +144,7 @@ class _Server:
             server_instructions=self.server_instructions,
             protocol=self.protocol,
             policy=ClientPolicy(answer, tuple(str(root.absolute()) for root in self.roots)),
+            offer=self.offer,
         )
 
 
@@ -252,7 +281,12 @@ class ServerSource:
         # Headers and variables can hold a text as it is, and any other value as JSON.
         texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in told.items()}
         meta = {f"keval/{name}": value for name, value in told.items()}
-        yield Provision(self.instructions, (attrs.evolve(self.server, meta=meta, trial_facts=texts),))
+        server = attrs.evolve(self.server, meta=meta, trial_facts=texts)
+        if not isinstance(server, ProxiedServer):
+            yield Provision(self.instructions, (server,))
+            return
+        log = FollowedTexts()
+        yield Provision(self.instructions, (attrs.evolve(server, texts=log),), text_log=log)
 
 
 def tell(server: ServerSpec) -> ServerSpec:

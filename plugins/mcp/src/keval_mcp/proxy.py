@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import warnings
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Any
 import attrs
 
 from keval import Transcript
-from keval.errors import PreflightError, ServerLostError
+from keval.errors import PluginWarning, PreflightError, ServerLostError
 from keval.records.cassettes import ServerCassette, ServerTraffic
 from keval.records.servers import CallLog, McpServer, ServerStarts, Sharing, ToolListing
 from keval.seams.contexts import Context, ServerSpec, ServerUse
@@ -23,7 +24,7 @@ from keval_mcp.hints import sharing_by_hints
 from keval_mcp.passage.link import LiveLink, ReplayedLink, ServerUsers, error_in, recorded_error
 from keval_mcp.passage.offered import Offered
 from keval_mcp.passage.passage import Link, Passage
-from keval_mcp.providers import planned_sharing, sharing_of, tell
+from keval_mcp.providers import KeptSkills, ProxiedServer, planned_sharing, sharing_of, tell
 from keval_mcp.reconciliation import as_observed, check
 from keval_mcp.server.audience import Audience
 from keval_mcp.server.connection import ServerConnection, Starter, StartMeter, connection_to, in_folder
@@ -53,14 +54,14 @@ class McpProxy:
         """Bring a server up, list its tools, and hold it as long as its trials share it.
 
         Raises:
-            PreflightError: the server does not come up, or has no tools.
+            PreflightError: the server does not come up, or has nothing for agents.
             InterventionError: an intervention on it cannot be made.
         """
         server = use.server
         async with AsyncExitStack() as stack:
             # A server that is played is neither started nor reached: the recording has what it listed.
             if use.cassette is not None and not use.asks_live:
-                listing, sharing = _recorded(use.cassette)
+                listing, sharing = _recorded(use.cassette, _skills_of(server))
                 changes, told = _offer(use, listing)
                 if sharing is not None and _is_shared_by_hints(server, told):
                     told = attrs.evolve(told, sharing=sharing)
@@ -79,6 +80,8 @@ class McpProxy:
                     told = attrs.evolve(told, sharing=sharing)
                 if use.traffic_log is not None:
                     kept = {**listing.as_kept(), "sharing": told.sharing and attrs.asdict(told.sharing)}
+                    if (skills := _skills_of(server)) is not None:
+                        kept["skills"] = skills.kept()
                     use.traffic_log.end(use.traffic_log.begin("listed"), kept)
                 if not server.tap:
                     # Agents connect themselves; this connection was only to see what the server lists.
@@ -122,10 +125,19 @@ def _is_shared_by_hints(server: ServerSpec, listing: ToolListing) -> bool:
     return listing.sharing is not None and listing.sharing.shared and planned_sharing(server) is None
 
 
-def _recorded(cassette: ServerCassette) -> tuple[Listing, Sharing | None]:
-    """Return what a server listed when it was recorded, and whether trials shared it, if the recording says."""
+def _skills_of(server: ServerSpec) -> KeptSkills | None:
+    return server.skills if isinstance(server, ProxiedServer) else None
+
+
+def _recorded(cassette: ServerCassette, skills: KeptSkills | None = None) -> tuple[Listing, Sharing | None]:
+    """Return what a server listed when it was recorded, and whether trials shared it, if the recording says.
+
+    The `skills` that it hands out are restored.
+    """
     kept = {**cassette.listed()}
-    sharing = kept.pop("sharing", None)
+    sharing, kept_skills = kept.pop("sharing", None), kept.pop("skills", None)
+    if skills is not None:
+        skills.restore(kept_skills)
     return Listing.told(kept), Sharing(**sharing) if sharing else None
 
 
@@ -149,9 +161,12 @@ async def _first_connected(server: ServerSpec, stack: AsyncExitStack) -> tuple[S
         raise PreflightError(str(error)) from error
     if not listing.tools:
         others = " and ".join(name for name in ("prompts", "resources") if listing.capabilities.get(name) is not None)
-        remedy = f"but {others}, which agents get beside tools; add a tool that returns them, or leave the server out"
-        nothing = "so it changes nothing for an agent; check its configuration"
-        raise PreflightError(f"server '{server.name}' lists no tools, {remedy if others else nothing}")
+        tools_alone = isinstance(server, ProxiedServer) and server.offer == "tools"
+        if tools_alone or not others:
+            nothing = "so it changes nothing for an agent; check its configuration"
+            raise PreflightError(f"server '{server.name}' lists no tools, {nothing}")
+        told = f"only {others}: it changes nothing for agents that take tools alone from MCP servers"
+        warnings.warn(f"server '{server.name}' lists no tools, {told}", PluginWarning, stacklevel=2)
     return connection, listing
 
 
@@ -204,12 +219,15 @@ class Tapped:
         if use.aliases != self.changes.aliases:  # they are known when all servers of the condition are
             self.changes = Changes.of(use.interventions, use.aliases, self.changes.original)
         trial = self.changes.trial(seed=use.seed, trial=use.trial, shuffled_results=use.shuffled_results)
-        offered = Offered(server.name, server.dynamic_tools, trial, CallLog())
+        proxied = server if isinstance(server, ProxiedServer) else None
+        tools_alone = proxied is not None and proxied.offer == "tools"
+        offered = Offered(server.name, server.dynamic_tools, trial, CallLog(), tools_alone)
         if link.audience.passed_on:
             offered.begin(listing)
         offered.take(listing)
         progress_timeout = partial(ProgressTimeout, server.timeout, server.max_timeout)
-        passage = Passage(link, offered, progress_timeout, use.emit, use.traffic_log, use.admit)
+        texts = None if proxied is None else proxied.texts
+        passage = Passage(link, offered, progress_timeout, use.emit, use.traffic_log, use.admit, texts=texts)
         # The way to the server beside that of the agent: nothing is changed, and no call is the agent's.
         offered = Offered(server.name, "freeze", Changes.of((), {}, listing).trial(), CallLog())
         source = Passage(link, offered, progress_timeout, traffic_log=use.traffic_log, guest=True)
@@ -382,6 +400,8 @@ def _offer(use: ServerUse, listing: Listing) -> tuple[Changes, ToolListing]:
     server = use.server
     if not server.server_instructions:
         listing = attrs.evolve(listing, instructions=None)
+    if isinstance(server, ProxiedServer) and server.offer == "tools":
+        listing = listing.with_tools_alone
     changes = Changes.of(use.interventions, {}, listing)
     offered, original = changes.listing, changes.original if changes.interventions else None
     return changes, ToolListing(

@@ -95,7 +95,14 @@ async def read_tool_listings(
         ConfigError: the evaluation is wrong, or has no such context.
         PreflightError: a server does not come up; with every problem.
     """
-    contexts, scope, redactor = make_contexts(evaluation, labels), ResourceScope(), redactor or Redactor()
+    return await list_tools(make_contexts(evaluation, labels), evaluation, redactor)
+
+
+async def list_tools(
+    contexts: Sequence[ResolvedPlugin], evaluation: Evaluation, redactor: Redactor | None = None
+) -> list[ContextToolListings]:
+    """Start contexts, and return what their servers list. Raises PreflightError, as `read_tool_listings` does."""
+    scope, redactor = ResourceScope(), redactor or Redactor()
     folders = {each.label: _workspace_for(each, evaluation) for each in contexts}
     try:
         opened = await all_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import attrs
@@ -76,6 +76,14 @@ def with_entry(head: str, name: str, text: str) -> str:
     # A block scalar (`|`, `>`) has its last line's end in its span.
     newline = "\n" if head[start:end].endswith("\n") else ""
     return f"{head[:start]}{entry}{newline}{head[end:]}"
+
+
+def without_entries(head: str, names: Collection[str]) -> str:
+    """Return a front matter without some of its entries."""
+    spans = FrontMatter.read(head).spans
+    for start, end in sorted((spans[name] for name in names if name in spans), reverse=True):
+        head = head[:start] + head[end:].removeprefix("\n")
+    return head
 
 
 class FrontMatterError(ValueError):

@@ -12,11 +12,11 @@ from typing import ClassVar
 import attrs
 
 from keval.plugin import ContextSource, Conventions, GivenText, Intervention, Provision, ServerSpec, TrialInfo
+from keval_mcp import FollowedTexts
 from keval_skills.changes import changed_instructions
 from keval_skills.placing import placing, writing
 from keval_skills.sections import chief_sections
 from keval_skills.skill_folder import read_text
-from keval_skills.text_log import FollowedTexts
 from keval_skills.tree import place
 
 SYSTEM_PROMPT = "system prompt"

@@ -26,11 +26,10 @@ from keval.plugin import (
     TrialError,
     TrialInfo,
 )
-from keval_mcp import Http, Sse, Stdio
+from keval_mcp import FollowedTexts, Http, Sse, Stdio
 from keval_skills.changes import changed_skills
 from keval_skills.placing import writing
 from keval_skills.skill_folder import SkillFolder, SkillReader, read_text
-from keval_skills.text_log import FollowedTexts
 from keval_skills.tree import Tree, digest_of, place
 
 MANIFEST = ".claude-plugin/plugin.json"

@@ -1,4 +1,4 @@
-"""The MCP server of the tool `read_skill`: `python -m keval_skills.server FOLDER`, over standard input and output."""
+"""The MCP server of the tool `read_skill`: `python -m keval_skills.server ORIGIN FOLDER`, over stdin and stdout."""
 
 import sys
 from pathlib import Path
@@ -13,8 +13,9 @@ from keval_skills.front_matter import head_length
 from keval_skills.tree import SKILL_FILE
 
 
-def build_server(folder: Path) -> MCPServer:
-    """Build the server for the skills in a folder, each in a folder of its name."""
+def build_server(folder: Path, origin: str = "") -> MCPServer:
+    """Build the server for the skills in a folder, each in a folder of its name, that another server serves."""
+    source = f" (from the MCP server {origin!r})" if origin else ""
     names = sorted(each.name for each in folder.iterdir())
     server = MCPServer("keval-skills", log_level="WARNING")
 
@@ -30,7 +31,7 @@ def build_server(folder: Path) -> MCPServer:
         if file is None or file == SKILL_FILE:
             text = (folder / name / SKILL_FILE).read_text(encoding="utf-8")
             more = f"\n\nOther files of this skill: {', '.join(files)}" if files else ""
-            return f"Skill {name}\n\n{text[head_length(text) :].strip()}{more}"
+            return f"Skill {name}{source}\n\n{text[head_length(text) :].strip()}{more}"
         if file not in files:
             raise ToolError(f"the skill {name!r} has no file {file!r}; files: {', '.join(files) or 'none'}")
         try:
@@ -48,4 +49,4 @@ def _files(skill: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    build_server(Path(sys.argv[1])).run(transport="stdio")
+    build_server(Path(sys.argv[2]), sys.argv[1]).run(transport="stdio")

@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from copy import copy
+from functools import partial
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import attrs
 
 from keval.plugin import ContextSource, Conventions, Intervention, PreflightError, Provision, ServerSpec, TrialInfo
+from keval_mcp import FollowedTexts, ProxiedServer
 from keval_programs import Tree
 from keval_skills.changes import changed_skills
 from keval_skills.placing import placing, writing
 from keval_skills.skill_folder import SkillFolder, SkillReader
-from keval_skills.text_log import FollowedTexts
 from keval_skills.tree import digest_of
 
 READ_SKILL = "read_skill"
@@ -35,6 +36,7 @@ class Skill:
     """
 
     part: ClassVar[str] = "skill"
+    origin: ClassVar[str] = ""
 
     path: Path | tuple[Path, ...]
     neighbours: tuple[Path, ...] = ()
@@ -73,32 +75,13 @@ class Skill:
 
     def way(self, agent: Conventions | None) -> str:
         """Return the folder in which the agent discovers skills, or `read_skill`."""
-        return (agent.skills if agent else None) or READ_SKILL
+        return skill_way(agent)
 
     @asynccontextmanager
     async def start(self, label: str) -> AsyncIterator[ContextSource]:
         """Offer the skills to trials, with a server for agents without skills, which keval starts."""
-        server = ServerSpec(
-            name=label,
-            transport="stdio",
-            command=sys.executable,
-            args=("-P", "-m", "keval_skills.server"),  # nothing is imported from the working folder
-            bring_up=self._bring_up,
-            keeps_trials_apart=True,  # it keeps nothing between calls
-        )
-        yield _SkillSource(label, self, server)
-
-    @asynccontextmanager
-    async def _bring_up(self, server: ServerSpec) -> AsyncIterator[ServerSpec]:
-        """Write the skills into a folder from which the server reads them. Raises PreflightError."""
-        with tempfile.TemporaryDirectory(prefix="keval-skills-") as folder:
-            try:
-                with Tree.at(Path(folder)) as to:
-                    for each in self.given:
-                        await asyncio.to_thread(each.write, to, each.name)
-            except OSError as error:
-                raise PreflightError(f"server '{server.name}': its skills cannot be copied: {error}") from error
-            yield attrs.evolve(server, args=(*server.args, folder))
+        server = attrs.evolve(read_skill_server(label), bring_up=partial(writing_skills, self.given))
+        yield SkillSource(label, self, server)
 
     @property
     def given(self) -> tuple[SkillFolder, ...]:
@@ -110,11 +93,46 @@ class Skill:
         return "neighbour" if skill in self._others else "skill"
 
 
+def skill_way(agent: Conventions | None) -> str:
+    """Return the folder in which an agent discovers skills, or `read_skill`."""
+    return (agent.skills if agent else None) or READ_SKILL
+
+
+def read_skill_server(label: str, origin: str = "") -> ProxiedServer:
+    """Return the server of the tool `read_skill`; `origin` is the MCP server whose skills these are, if they are."""
+    return ProxiedServer(
+        name=label,
+        transport="stdio",
+        command=sys.executable,
+        args=("-P", "-m", "keval_skills.server", origin),  # nothing is imported from the working folder
+        keeps_trials_apart=True,  # it keeps nothing between calls
+    )
+
+
+@asynccontextmanager
+async def writing_skills(skills: Sequence[SkillFolder], server: ServerSpec) -> AsyncIterator[ServerSpec]:
+    """Write skills into a folder from which the server of `read_skill` reads them. Raises PreflightError."""
+    with tempfile.TemporaryDirectory(prefix="keval-skills-") as folder:
+        try:
+            with Tree.at(Path(folder)) as to:
+                for each in skills:
+                    await asyncio.to_thread(each.write, to, each.name)
+        except OSError as error:
+            raise PreflightError(f"server '{server.name}': its skills cannot be copied: {error}") from error
+        yield attrs.evolve(server, args=(*server.args, folder))
+
+
 @attrs.frozen(eq=False)
-class _SkillSource:
+class SkillSource:
+    """Gives trials the skills of a provider: in the agent's folder, or with the `server` of `read_skill`.
+
+    `check` raises TrialError if they are not to be given any more.
+    """
+
     label: str
-    provider: Skill
+    provider: Any
     server: ServerSpec
+    check: Callable[[], Awaitable[None]] | None = None
 
     @property
     def servers(self) -> Sequence[ServerSpec]:
@@ -123,10 +141,12 @@ class _SkillSource:
     @asynccontextmanager
     async def open(self, trial: TrialInfo) -> AsyncIterator[Provision]:
         """Give the skills to one attempt at a trial. Raises TrialError."""
+        if self.check is not None:
+            await self.check()
         skills, way = self.provider.given, self.provider.way(trial.conventions if trial.workspace else None)
         log = FollowedTexts.of([each.given(each.name, self.provider.kind(each), way) for each in skills])
         if way == READ_SKILL or trial.workspace is None:
-            yield Provision(instructions_for(skills), (self.server,), text_log=log)
+            yield Provision(instructions_for(skills, self.provider.origin), (self.server,), text_log=log)
             return
         # A skill that the config leaves out is not there, even if the workspace has it of itself.
         with placing(trial.workspace, way, self.provider.names, self.label) as folder:
@@ -136,11 +156,12 @@ class _SkillSource:
             yield Provision(text_log=log)
 
 
-def instructions_for(skills: Sequence[SkillFolder]) -> str:
-    """Return what a system prompt says of skills that are read with a tool."""
+def instructions_for(skills: Sequence[SkillFolder], origin: str = "") -> str:
+    """Return what a system prompt says of skills that are read with a tool, and of the server that they come from."""
+    source = f" These come from the MCP server {origin!r}." if origin else ""
     listed = "\n".join(f"- {each.name}: {' '.join(each.description.split())}" for each in skills)
     return (
         "# Skills\n\n"
         "A skill has instructions for one kind of task. When a task fits the description of a skill, use read_skill"
-        f" to read it before you begin, and follow it.\n\n{listed}"
+        f" to read it before you begin, and follow it.{source}\n\n{listed}"
     )

@@ -208,7 +208,8 @@ def _labelled(section: str, group: str, definitions: dict[str, Any]) -> dict[str
     untyped: dict[str, Any] = {"not": {"required": ["type"]}}
     if section == "contexts":
         labels = {"type": "string", "description": "the label of the context that this one is like but for its changes"}
-        derived = {"properties": {"from": labels, **changes}, "additionalProperties": False}
+        offers = {"enum": ["tools", "skills"], "description": "what alone agents get of the server"}
+        derived = {"properties": {"from": labels, "offer": offers, **changes}, "additionalProperties": False}
         definitions["contexts:by-type"] = {
             "if": {"required": ["from"]},
             "then": derived,

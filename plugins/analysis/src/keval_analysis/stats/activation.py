@@ -31,6 +31,8 @@ class _Text:
     read: Sums = attrs.field(factory=Sums)
     model_calls: Counter[int] = attrs.field(factory=Counter)
     tools: Counter[str] = attrs.field(factory=Counter)
+    seen: set[str] = attrs.field(factory=set)
+    """The trials that are counted."""
 
 
 class ActivationTally:
@@ -38,6 +40,7 @@ class ActivationTally:
 
     A text in the system prompt is always read, so that nothing is counted of instructions there. Nothing is known of a
     trial whose model requests keval did not see, and a failed one may have ended before it would have read the text.
+    A resource or a prompt of a server is there for each trial, and of those that did not ask for it, none read it.
     """
 
     def __init__(self, observed: Observations) -> None:
@@ -48,37 +51,56 @@ class ActivationTally:
         self._texts: dict[_Key, _Text] = {}
         # By trial, as its scores come later.
         self._read: dict[str, dict[_Key, bool]] = {}
+        # Of each arm, the samples of its trials, and whether keval saw their model requests.
+        self._answered: dict[tuple[str, str], dict[str, tuple[int, bool]]] = {}
 
     def add_trial(self, trial: Trial) -> None:
         """Count what an answered trial was given."""
         if trial.failure is not None or trial.transcript is None:
             return
-        sample = self._observed.number(trial.sample.id)
+        sample, known = self._observed.number(trial.sample.id), trial.transcript.request is not None
+        self._answered.setdefault((trial.agent, trial.condition), {})[trial.id] = (sample, known)
         for text in trial.transcript.texts:
             if text.kind == "instructions" and text.way == "system prompt":
                 continue
             key = (trial.agent, trial.condition, text.name, text.kind)
             cells = {read: self._observed.cells(self._scorers.values()) for read in (True, False)}
             found = self._texts.setdefault(key, _Text(text.way, cells))
-            found.trials += 1
-            if trial.transcript.request is None:
-                found.unknown += 1
+            self._count(key, found, trial.id, read=text.read)
+            if not known:
                 continue
-            found.read.add(sample, float(text.read))
             if text.model_call is not None:
                 found.model_calls[text.model_call] += 1
             if text.by is not None:
                 found.tools[text.by] += 1
-            self._read.setdefault(trial.id, {})[key] = text.read
+
+    def _count(self, key: _Key, text: _Text, trial: str, *, read: bool) -> None:
+        sample, known = self._answered[key[:2]][trial]
+        text.trials += 1
+        text.seen.add(trial)
+        if not known:
+            text.unknown += 1
+            return
+        text.read.add(sample, float(read))
+        self._read.setdefault(trial, {})[key] = read
+
+    def _complete(self) -> None:
+        """Count the trials that did not ask for a resource or a prompt that others of their arm asked for."""
+        for key, text in self._texts.items():
+            if key[3] in ("resource", "prompt"):
+                for trial in self._answered[key[:2]].keys() - text.seen:
+                    self._count(key, text, trial, read=False)
 
     def add_score(self, line: ScoreLine) -> None:
         """Add a score that counts."""
         if line.scorer in self._scorers:
+            self._complete()
             for key, read in self._read.get(line.trial, {}).items():
                 self._texts[key].scores[read][line.scorer].add(line, self._observed.number(line.sample))
 
     def activations(self) -> tuple[Activation, ...]:
         """Return how often each text was read in each arm, in the order of the run."""
+        self._complete()
         values = [text.read.values() for text in self._texts.values()]
         of = self._observed.clusters
         rows = [

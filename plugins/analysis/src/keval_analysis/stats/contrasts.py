@@ -89,9 +89,14 @@ def _changeable(manifest: Manifest, entry: ConditionEntry) -> dict[str, _Changea
 
 
 def _source(manifest: Manifest, label: str) -> str:
-    """Return the label of the context that a context derives from in the end; its own, if from none."""
+    """Return the label of the context that a context derives from in the end; its own, if from none.
+
+    One that offers a server's skills derives from none: it is a text beside the server.
+    """
     written, seen = section_of(manifest.config, "contexts"), {label}
-    while isinstance(base := section_of(written, label).get("from"), str) and base not in seen:
+    while isinstance(base := (entry := section_of(written, label)).get("from"), str) and base not in seen:
+        if entry.get("offer") == "skills":
+            break
         seen.add(label := base)
     return label
 

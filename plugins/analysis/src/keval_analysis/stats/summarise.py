@@ -119,7 +119,9 @@ class Summariser:
         self.observed.add_trial(trial)
         self._tallies[trial.agent, trial.condition].add(trial)
         self._tools[trial.agent, trial.condition].add(trial)
-        if trial.transcript is not None and trial.transcript.texts:
+        # Of a server with resources, every trial could have asked for them.
+        is_served = bool(self.observed.manifest.conditions[trial.condition].servers)
+        if trial.transcript is not None and (trial.transcript.texts or is_served):
             if self._activation is None:
                 from keval_analysis.stats.activation import ActivationTally  # few runs have texts
 

@@ -21,13 +21,14 @@ class Offered:
 
     `how` says what it means when the server lists other tools than before the first trial. With `fail`, the attempt
     proves nothing about its condition; `follow` offers the new list, whose SHA-256 is `held`; with `freeze` the first
-    one stays. `calls` is the attempt's way through the changes.
+    one stays. `calls` is the attempt's way through the changes. With `tools_alone` it is offered nothing else.
     """
 
     name: str
     how: DynamicTools
     calls: TrialChanges
     log: CallLog
+    tools_alone: bool = False
     held: str | None = attrs.field(default=None, init=False)
     listed: Listing = attrs.field(init=False)
     """What the server listed last."""

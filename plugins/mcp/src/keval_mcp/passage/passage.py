@@ -13,7 +13,13 @@ from typing import Any, TypeAlias
 
 import attrs
 from mcp import MCPError
-from mcp.types import CLIENT_CAPABILITIES_META_KEY, CONNECTION_CLOSED, INTERNAL_ERROR, REQUEST_TIMEOUT
+from mcp.types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    METHOD_NOT_FOUND,
+    REQUEST_TIMEOUT,
+)
 
 from keval import ToolCall
 from keval.errors import ServerLostError
@@ -40,9 +46,10 @@ from keval_mcp.passage.offered import Offered
 from keval_mcp.passage.tasks import Tasks
 from keval_mcp.schemas import fit
 from keval_mcp.server.audience import PROGRESS, TOOLS_LIST_CHANGED, AgentSession, note, recorded
-from keval_mcp.server.session import Listing, check_result, tool_error
+from keval_mcp.server.session import Listing, check_result, is_beside_tools, tool_error
 from keval_mcp.server.upstream import CallLostError, CallTimeoutError
 from keval_mcp.server.waiting import ProgressTimeout
+from keval_mcp.text_log import FollowedTexts, text_in
 from keval_mcp.tool_results import ToolResult
 
 _CONFIRM_SECONDS = 2.0
@@ -61,7 +68,7 @@ class Passage:
     and `emit` is told of calls: `server_called` and `server_returned`. What else passes than calls is recorded as
     exchanges; `agents` are the sessions in which the agent hears of it. `traffic_log` keeps all that passes, if the run
     is recorded. `admit` is asked before each call, if trials have limits. A `guest` asks beside the attempt's agent,
-    which alone hears the server and closes the link.
+    which alone hears the server and closes the link. `texts` follows the resources and prompts that the agent gets.
     """
 
     link: Link
@@ -71,6 +78,7 @@ class Passage:
     traffic_log: ServerTrafficLog | None = None
     admit: Callable[[], str | None] | None = None
     guest: bool = False
+    texts: FollowedTexts | None = None
     log: CallLog = attrs.field(init=False)
     agents: list[AgentSession] = attrs.field(factory=list, init=False)
     subscribed: set[str] = attrs.field(factory=set, init=False)
@@ -187,6 +195,8 @@ class Passage:
         Raises:
             MCPError: the server refused it, or was lost.
         """
+        if self.offered.tools_alone and is_beside_tools(method):
+            raise MCPError(METHOD_NOT_FOUND, f"Method not found: {method}")
         await self._declare_for(params)
         asked = ServerExchange(self.name, method, "agent", params, answered_by="server")
         send = partial(self._request, progressed=progressed)
@@ -293,6 +303,8 @@ class Passage:
             self.subscribed.add(uri)
         elif method == "resources/unsubscribe":
             self.subscribed.discard(uri)
+        elif self.texts is not None and (text := text_in(method, params, result)) is not None:
+            self.texts.add(*text)
         return result
 
     async def _asked(

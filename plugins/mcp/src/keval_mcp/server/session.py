@@ -217,6 +217,14 @@ def _finite(result: dict[str, Any]) -> dict[str, Any]:
 
 
 _MOST_PAGES = 1000
+EXTENSION = "io.modelcontextprotocol/skills"
+"""By which servers declare that they serve skills."""
+_BESIDE_TOOLS = ("resources", "prompts", "completions")
+
+
+def is_beside_tools(method: str) -> bool:
+    """Return whether a request is for what a server has beside tools: resources, prompts, and skills."""
+    return method.startswith(("resources/", "prompts/", "completion/", "skills/"))
 
 
 @attrs.frozen(slots=False)
@@ -286,6 +294,14 @@ class Listing:
     def as_kept(self) -> dict[str, Any]:
         """Return the listing in JSON's types, as a recording keeps it."""
         return attrs.asdict(self, recurse=False) | {"tools": [*self.tools]}
+
+    @property
+    def with_tools_alone(self) -> Listing:
+        """The listing of a server that has nothing but tools for agents, neither resources nor prompts."""
+        left = {name: each for name, each in self.capabilities.items() if name not in _BESIDE_TOOLS}
+        if EXTENSION in (extensions := left.get("extensions") or {}):
+            left["extensions"] = {name: each for name, each in extensions.items() if name != EXTENSION}
+        return attrs.evolve(self, capabilities=left)
 
     @property
     def begins_sessions(self) -> bool:

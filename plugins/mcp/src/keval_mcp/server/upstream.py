@@ -294,7 +294,8 @@ class Upstream:
                 if await self._within_check(self._session.request("tools/list")) is None:
                     self._end("it stopped answering")
             except MCPError as error:
-                self._end(explain(error))
+                if error.code != METHOD_NOT_FOUND:  # a server without tools answers so, and lives
+                    self._end(explain(error))
 
     async def _within_check(self, agent_request: Coroutine[Any, Any, T]) -> T | None:
         """Return what a server answers to `agent_request`; `None` if it takes too long."""

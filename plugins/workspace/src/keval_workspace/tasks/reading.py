@@ -210,14 +210,14 @@ class _TaskReader:
                     )
                     self.problem(("conditions", arm.label, "contexts", index), told)
 
-    def _described(self, ways: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, TextEntry]]:
-        found: dict[str, dict[str, TextEntry]] = {}
+    def _described(self, ways: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, tuple[TextContext, TextEntry]]]:
+        found: dict[str, dict[str, tuple[TextContext, TextEntry]]] = {}
         for arm in self.draft.arms:
             for index, text in self._texts(arm):
                 label = arm.contexts[index]
                 changes = tuple(change.as_config() for change in self.draft.contexts[label].interventions)
-                entry = TextEntry(text.part, text.digest, tuple(text.parts()), changes, ways.get(label, {}))
-                found.setdefault(arm.label, {})[label] = entry
+                entry = TextEntry(text.part, interventions=changes, ways=ways.get(label, {}))
+                found.setdefault(arm.label, {})[label] = (text, entry)
         return found
 
     def _check_reach(self, tasks: Tasks) -> None:

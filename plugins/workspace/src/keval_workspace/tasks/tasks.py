@@ -21,7 +21,7 @@ from keval.records.transcript import Transcript
 from keval.records.trial import Sample, Trial, TrialKey
 from keval.seams import registry
 from keval.seams.contexts import Context, TrialInfo, Workspace
-from keval.seams.workspaces import Check, EndOfTrial, Finding, WorksInFolder, WorkspaceProvider
+from keval.seams.workspaces import Check, EndOfTrial, Finding, TextContext, WorksInFolder, WorkspaceProvider
 
 
 def conventions_of(agent: object) -> Conventions | None:
@@ -35,7 +35,8 @@ class Tasks:
 
     `folders` has each condition's provider, and `asked` the conditions that ask for it; any other one is an empty
     folder, for agents that work in one, where a context gives a text as a file. `base` is the folder of the dataset.
-    `described` tells of the contexts of texts, by condition and label.
+    `described` has the contexts of texts, by condition and label, and what is told of each beside the texts themselves,
+    which may come from a server that is not asked yet.
     """
 
     folders: Mapping[str, WorkspaceProvider]
@@ -44,7 +45,7 @@ class Tasks:
     checks: tuple[NamedCheck, ...]
     base: Path
     places: Mapping[str, str]
-    described: Mapping[str, Mapping[str, TextEntry]]
+    described: Mapping[str, Mapping[str, tuple[TextContext, TextEntry]]]
 
     def checks_of(self, sample: Sample) -> tuple[tuple[NamedCheck, ...], tuple[CheckResult, ...]]:
         """Return the checks of a sample: its own, and those of the evaluation with other names.
@@ -124,10 +125,11 @@ class Tasks:
         return {
             label: attrs.evolve(
                 entry,
-                parts=tuple(redact(list(entry.parts))),
+                sha256=text.digest,
+                parts=tuple(redact([*text.parts()])),
                 interventions=tuple(redact(change) for change in entry.interventions),
             )
-            for label, entry in self.described.get(condition, {}).items()
+            for label, (text, entry) in self.described.get(condition, {}).items()
         }
 
 

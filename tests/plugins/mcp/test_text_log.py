@@ -11,8 +11,8 @@ import attrs
 import pytest
 
 from keval.plugin import GivenText
+from keval_mcp.text_log import FollowedTexts, SoughtText
 from keval_skills.changes import scrambled
-from keval_skills.text_log import FollowedTexts, SoughtText
 from tests.plugins.skills.folders import PDF_BODY
 
 TABLES = """

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any, Literal
 
 import attrs
 
@@ -79,11 +80,17 @@ def plain_name(given: GivenText) -> str:
 class FollowedTexts:
     """The texts that a context gave in one attempt: `keval.plugin.TextLog`."""
 
-    sought: Sequence[SoughtText]
+    sought: list[SoughtText] = attrs.field(factory=list)
     _texts: list[GivenText] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._texts = [each.given for each in self.sought]
+
+    def add(self, given: GivenText, body: str) -> None:
+        """Follow another text from now on, unless that of this kind and name is followed."""
+        if all((each.kind, each.name) != (given.kind, given.name) for each in self._texts):
+            self.sought.append(SoughtText.of(given, body))
+            self._texts.append(given)
 
     @classmethod
     def of(cls, texts: Sequence[tuple[GivenText, str, str]]) -> FollowedTexts:
@@ -114,6 +121,28 @@ class FollowedTexts:
     def texts(self) -> tuple[GivenText, ...]:
         """Return the texts, and what became of each."""
         return tuple(self._texts)
+
+
+_ASKED: Mapping[str, tuple[Literal["resource", "prompt"], str, str]] = {
+    "resources/read": ("resource", "uri", "contents"),
+    "prompts/get": ("prompt", "name", "messages"),
+}
+"""Requests for texts: what each gets, what names it, and where the result has it."""
+
+
+def text_in(method: str, params: Mapping[str, Any], result: Mapping[str, Any]) -> tuple[GivenText, str] | None:
+    """Return the longest text in the resource or prompt that a request got, if there is one."""
+    if method not in _ASKED:
+        return None
+    kind, key, where = _ASKED[method]
+    blocks = result.get(where)
+    blocks = [block for block in blocks if isinstance(block, dict)] if isinstance(blocks, list) else []
+    # A message of a prompt has its content by itself.
+    contents = [block.get("content", block) for block in blocks]
+    texts = [content["text"] for content in contents if isinstance(content, dict) and "text" in content]
+    body = max((text for text in texts if isinstance(text, str)), key=len, default="")
+    digest = hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
+    return (GivenText(str(params.get(key)), kind, method, digest), body) if body.strip() else None
 
 
 @attrs.frozen
