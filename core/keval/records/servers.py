@@ -73,7 +73,21 @@ class ServerChannel(Protocol):
 
 
 @attrs.frozen
-class McpServer:
+class ServerAddress:
+    """Where an MCP server is: a `url` with `headers`, or with transport `stdio` a `command` to start in `cwd`."""
+
+    name: str
+    transport: Transport
+    url: str | None = None
+    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    cwd: str | None = None
+
+
+@attrs.frozen
+class McpServer(ServerAddress):
     """How an agent reaches one MCP server in one trial.
 
     Behind the tap, `transport` is `http`, `url` leads to the tap and `log` records what passes. Without the tap the
@@ -84,14 +98,6 @@ class McpServer:
     past the tap and all interventions to the server itself, for what keval asks of it.
     """
 
-    name: str
-    transport: Transport
-    url: str | None = None
-    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    command: str | None = None
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    cwd: str | None = None
     tools: tuple[str, ...] = ()
     timeout: float = 60.0
     log: CallLog | None = None

@@ -13,7 +13,7 @@ from keval.records.cassettes import ServerCassette, ServerTrafficLog
 from keval.records.end_state import Conventions, EndState
 from keval.records.interventions import Intervention, ShuffledResults
 from keval.records.models import ModelAccess
-from keval.records.servers import McpServer, ServerLogin, Transport
+from keval.records.servers import McpServer, ServerAddress, ServerLogin
 from keval.records.transcript import Blob, Message
 from keval.records.trial import Sample, Trial
 from keval.seams.judgement_builder import JudgementBuilder
@@ -84,7 +84,7 @@ class ClientPolicy:
 
 
 @attrs.frozen
-class ServerSpec:
+class ServerSpec(ServerAddress):
     """An MCP server that a context gives, before anybody is connected to it.
 
     A `stdio` server has `command`, `args`, `env` and `cwd`; the others have `url`, `headers` and perhaps a `login`, by
@@ -110,14 +110,6 @@ class ServerSpec:
     keval sets `max_result_bytes`, that of `execution`: a larger result fails the trial.
     """
 
-    name: str
-    transport: Transport
-    url: str | None = None
-    headers: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    command: str | None = None
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-    cwd: str | None = None
     timeout: float = 60.0
     startup_timeout: float = 30.0
     tap: bool = True

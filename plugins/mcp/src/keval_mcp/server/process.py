@@ -13,17 +13,11 @@ from typing import TextIO
 import attrs
 from mcp.client.stdio import get_default_environment
 
-from keval.records.servers import McpServer
-from keval.seams.contexts import ServerSpec
+from keval.records.servers import ServerAddress
 
 _READ = 2**16
 _STDIN_SECONDS = _TERM_SECONDS = _KILL_SECONDS = 2.0
 """What a process may take to end: by itself when its input closes, when it is asked to, and when it is killed."""
-
-
-def environment(server: McpServer | ServerSpec) -> dict[str, str]:
-    """Return the environment of a server's process."""
-    return {**get_default_environment(), **server.env}
 
 
 @attrs.frozen(eq=False)
@@ -35,7 +29,7 @@ class ServerProcess:
     _process: asyncio.subprocess.Process
 
     @classmethod
-    async def spawn(cls, server: McpServer | ServerSpec, stderr: TextIO) -> ServerProcess:
+    async def spawn(cls, server: ServerAddress, stderr: TextIO) -> ServerProcess:
         """Start the server's command. Raises OSError when that is not possible."""
         process = await asyncio.create_subprocess_exec(
             server.command or "",
@@ -43,7 +37,7 @@ class ServerProcess:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=stderr,
-            env=environment(server),
+            env={**get_default_environment(), **server.env},
             cwd=server.cwd,
             # `end` signals the whole group, and Ctrl-C at the terminal reaches keval alone.
             start_new_session=True,

@@ -31,8 +31,7 @@ from mcp.types import (
 )
 
 from keval.errors import FailureKind
-from keval.records.servers import McpServer
-from keval.seams.contexts import ServerSpec
+from keval.records.servers import ServerAddress
 from keval_clients.bounds import EncodingError, ReplyTooLargeError, Unpacker
 from keval_mcp.server.process import ServerProcess
 
@@ -361,9 +360,7 @@ _READ = 2**16
 
 
 @asynccontextmanager
-async def stdio_streams(
-    server: McpServer | ServerSpec, stderr: TextIO, limit: int | None
-) -> AsyncIterator[TransportStreams]:
+async def stdio_streams(server: ServerAddress, stderr: TextIO, limit: int | None) -> AsyncIterator[TransportStreams]:
     """Start the server and yield the messages from it and to it; afterwards it has ended.
 
     A message of more than `limit` bytes is not kept: who waits for it gets an error.
