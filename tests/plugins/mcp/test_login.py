@@ -147,6 +147,10 @@ def test_more_scopes_are_asked_for_where_a_tool_wants_them(guarded: Guarded, out
     [
         ({"client_secret": "wrong-one"}, r"Token exchange failed \(401\): {\"error\":\"invalid_client\"}"),
         ({"issuer": "http://127.0.0.1:9/elsewhere"}, "issuer mismatch: .* see whether auth.issuer"),
+        (
+            {"issuer": "http://127.0.0.1:9/elsewhere", "browser": ("no-such-browser",), "client_secret": None},
+            "issuer mismatch: .* see whether auth.issuer",
+        ),
     ],
 )
 def test_login_that_fails_says_why(

@@ -82,6 +82,18 @@ class _Memory:
         self.client = client_info
 
 
+class _ByPerson(OAuthClientProvider):
+    """Leads to the `issuer` of the config alone, if there is one, as the SDK's providers for client credentials do."""
+
+    issuer: str | None = None
+
+    def _select_authorization_server(self, advertised: list[str]) -> str:
+        return next((each for each in advertised if each.rstrip("/") == (self.issuer or "").rstrip("/")), advertised[0])
+
+    def _expected_issuer(self) -> str:
+        return self.issuer or super()._expected_issuer()
+
+
 async def _provider(label: str, auth: Auth, url: str) -> OAuthClientProvider:
     """Return what asks an authorization server. Raises PreflightError: the key cannot be read, or does not sign."""
     memory, client, secret = _Memory(), auth.client_id or "", auth.client_secret
@@ -93,7 +105,9 @@ async def _provider(label: str, auth: Auth, url: str) -> OAuthClientProvider:
         if client:
             memory.client = OAuthClientInformationFull(client_id=client, client_secret=secret, issuer=auth.issuer)
             memory.client.token_endpoint_auth_method = "none" if secret is None else auth.method
-        return OAuthClientProvider(url, about, memory, browser.open, browser.returned, auth.client_metadata)
+        provider = _ByPerson(url, about, memory, browser.open, browser.returned, auth.client_metadata)
+        provider.issuer = auth.issuer
+        return provider
     if secret is not None:
         return ClientCredentialsOAuthProvider(url, memory, client, secret, auth.method, issuer=auth.issuer)
     file = auth.private_key_file
