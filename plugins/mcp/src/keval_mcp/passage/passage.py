@@ -283,7 +283,7 @@ class Passage:
         return tool_error("the trial has ended") if task.cancelled() else task.result()
 
     def _instead(self, params: Mapping[str, Any], result: Mapping[str, Any]) -> Mapping[str, Any]:
-        return self.tasks.instead(params, self.listing.capabilities, result)
+        return self.tasks.instead(params, self.listing, result)
 
     async def _request(self, method: str, params: Mapping[str, Any], progressed: Heard | None) -> dict[str, Any]:
         agent_request = AgentRequest("request", method, self.progress_timeout())

@@ -18,6 +18,7 @@ from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_
 from keval_mcp.passage.call_record import CallRecord
 from keval_mcp.passage.link import AgentRequest, Inputs
 from keval_mcp.server.audience import RELATED_TASK
+from keval_mcp.server.session import Listing
 from keval_mcp.tool_results import ToolResult
 
 Send: TypeAlias = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
@@ -105,12 +106,12 @@ class Tasks:
         self._calls[task] = TaskCall(agent_request, record, call)
         return self._calls[task]
 
-    def instead(
-        self, params: Mapping[str, Any], capabilities: Mapping[str, Any], result: Mapping[str, Any]
-    ) -> Mapping[str, Any]:
+    def instead(self, params: Mapping[str, Any], listing: Listing, result: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what answers a call in place of the server: `result`, or a task with it if the agent asks for one."""
+        if not listing.begins_sessions:  # there the server decides, and results say that they are none of a task
+            return {"resultType": "complete", **result}
         asked = params.get("task")
-        can: object = capabilities
+        can: object = listing.capabilities
         for name in ("tasks", "requests", "tools", "call"):
             can = can.get(name) if isinstance(can, dict) else None
         if not isinstance(asked, dict) or can is None:
