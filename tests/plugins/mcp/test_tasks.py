@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -12,15 +13,19 @@ from mcp import Client, MCPError
 from mcp.client.extension import advertise
 from mcp.types import ElicitResult
 
-from keval import Sample
+from keval import Sample, Transcript
 from keval.plugin import Intervention
 from keval.records.cassettes import ServerTraffic
-from keval.records.interventions import Faults, FixedResult
+from keval.records.interventions import Faults, FixedResult, RecordedResults
 from keval.records.servers import CallLog
+from keval.records.trial import Trial
 from keval_mcp import Stdio
+from keval_mcp.server.waiting import ProgressTimeout
 from keval_replay.cassette import AttemptCassette
+from keval_replay.matching import settled
 from keval_replay.recorder import TrafficLog
 from keval_replay.recording import RecordedAttempt
+from keval_replay.run_diff import canonical_trial
 from tests.contexts import started
 
 OLD, NEW = "2025-11-25", "2026-07-28"
@@ -91,7 +96,8 @@ def digging(server: Callable[..., Stdio], sample: Sample, revision: str) -> Call
 
         async def run() -> tuple[Any, CallLog]:
             known = {"traffic_log": changes.pop("before", None), "cassette": changes.get("cassette")}
-            provider = server("tasked", revision, isolation="trial", elicitation="decline" if able else "defaults")
+            options = {"elicitation": "decline" if able else "defaults", "timeout": changes.pop("timeout", 60.0)}
+            provider = server("tasked", revision, isolation="trial", **options)
             async with (
                 started(provider, "dig", interventions=made, **known) as source,
                 source.open(sample, "t", interventions=made, **changes) as context,
@@ -106,11 +112,11 @@ def digging(server: Callable[..., Stdio], sample: Sample, revision: str) -> Call
                 async def hear(message: Any) -> None:
                     told.append(message)
 
-                options: dict[str, Any] = {"mode": "legacy"} if revision == OLD else {}
+                can: dict[str, Any] = {"mode": "legacy"} if revision == OLD else {}
                 if able:
-                    options["elicitation_callback"] = fill_in
+                    can["elicitation_callback"] = fill_in
                 extensions = [advertise("io.modelcontextprotocol/tasks")] if revision == NEW else []
-                async with Client(there, message_handler=hear, extensions=extensions, **options) as client:
+                async with Client(there, message_handler=hear, extensions=extensions, **can) as client:
                     said = await use(Agent(client, told))
             return said, reached.log
 
@@ -133,10 +139,21 @@ def test_call_made_as_a_task_is_one_call(digging: Callable[..., Any], revision: 
     assert ({"taskId": "t1"} if revision == OLD else None) == (result.get("_meta") or {}).get(RELATED)
 
 
+class OtherTrial:
+    """The results of another sample, one of which is of a task of its own."""
+
+    def give(self, key: str, result: Mapping[str, Any]) -> None:
+        assert "golden" in str(result)
+
+    async def take(self, key: str, number: int) -> Mapping[str, Any]:
+        return {"content": [{"type": "text", "text": "of another"}], "_meta": {RELATED: {"taskId": "other"}}}
+
+
 CHANGES = {
     "empty": Intervention(results="empty"),
     "fixed": Intervention(results=FixedResult("nothing to see")),
     "scrambled": Intervention(results="scrambled"),
+    "shuffled": Intervention(results="shuffled"),
     "renamed": Intervention(rename={"dig": "search"}),
 }
 
@@ -154,14 +171,15 @@ def test_interventions_reach_the_result_of_a_task(digging: Callable[..., Any], r
             results.append(state["result"] if agent.modern else await agent.ask("tasks/result", taskId=task))
         return results
 
-    (result, again), log = digging(use, made=(CHANGES[change],))
+    (result, again), log = digging(use, made=(CHANGES[change],), shuffled_results=OtherTrial())
 
     (call,) = log.calls
     assert result == again
     assert ("golden" in str(result), "golden" in str(call.result)) == (change == "renamed", change == "renamed")
     assert (text(result), None if change == "renamed" else change) == (call.result, call.changed)
     assert ("dig" if change == "renamed" else None) == call.tool
-    assert ({"taskId": "t1"} if revision == OLD else None) == (result.get("_meta") or {}).get(RELATED)
+    related = (result.get("_meta") or {}).get(RELATED)
+    assert revision == NEW or {"taskId": "t1"} == related
 
 
 def test_fault_has_the_form_that_the_agent_asks_for(digging: Callable[..., Any], revision: str) -> None:
@@ -301,6 +319,54 @@ def test_state_of_a_task_is_told_to_the_agent_that_made_it(server: Callable[...,
     assert ([told, []], False, ["completed", "working"]) == asyncio.run(asyncio.wait_for(run(), 30))
 
 
+@attrs.define(eq=False)
+class CountingTimeout(ProgressTimeout):
+    extended: int = 0
+
+    def extend(self) -> None:
+        self.extended += 1
+
+
+def test_progress_extends_the_time_of_who_waits_for_the_result(server: Callable[..., Stdio], sample: Sample) -> None:
+    async def run() -> Any:
+        async with started(server("tasked", OLD), "dig") as source, source.open(sample, "t") as context:
+            passage = context.servers[0].channel.passage  # type: ignore[union-attr]
+            timeouts = [CountingTimeout(60), CountingTimeout(60)]
+            passage.progress_timeout = iter(timeouts).__next__
+            await passage.forward({"name": "dig", "arguments": {"where": "Łódź"}, "task": {}}, lambda progress: None)
+            await passage.request("tasks/result", {"taskId": "t1"})
+            return [each.extended for each in timeouts]
+
+    assert [0, 1] == asyncio.run(asyncio.wait_for(run(), 30))
+
+
+@pytest.mark.parametrize("revision", [OLD])
+def test_result_that_does_not_come_in_time_is_a_timeout(digging: Callable[..., Any], revision: str) -> None:
+    async def use(agent: Agent) -> Any:
+        await agent.begin(how="never")
+        with pytest.raises(MCPError, match="did not answer tasks/result"):
+            await agent.ask("tasks/result", taskId="t1")
+
+    _, log = digging(use, timeout=0.5)
+
+    (call,) = log.calls
+    assert ("server 'dig' did not answer tasks/result within 0.5 s", "tool_timeout") == (call.error, call.error_kind)
+
+
+def recorded_by(
+    digging: Callable[..., tuple[Any, CallLog]], use: Use, as_kept: Callable[[Any], Any] = lambda traffic: traffic
+) -> tuple[Any, CallLog, Any, Callable[[], object]]:
+    """Record an attempt; return what was said and recorded, a cassette that plays it, and what says what that lacks."""
+    before, log = TrafficLog(), TrafficLog()
+    live, recorded = digging(use, before=before.server("dig"), traffic_log=log.server("dig"))
+    (listed,) = before.traffic()
+    assert isinstance(listed, ServerTraffic)
+    unused: Any = None
+    kept = RecordedAttempt(as_kept(log.traffic()))
+    attempt = AttemptCassette(kept, unused, lambda data: data, unused, lambda server: listed.result or {})
+    return live, recorded, attempt.server("dig"), lambda: attempt.missed
+
+
 @pytest.mark.parametrize("polls", [(1, 1), (3, 1), (2, 4)])
 def test_replay_is_indifferent_to_how_often_the_agent_looks(
     digging: Callable[..., Any], revision: str, polls: tuple[int, int]
@@ -318,21 +384,38 @@ def test_replay_is_indifferent_to_how_often_the_agent_looks(
             results[name] = last.get("result", last)
         return results
 
-    before, log = TrafficLog(), TrafficLog()
-    kept = {"before": before.server("dig"), "traffic_log": log.server("dig")}
-    live, recorded = digging(lambda agent: look(agent, polls[0], 1), **kept)
-    (listed,) = before.traffic()
-    assert isinstance(listed, ServerTraffic)
-    unused: Any = None
-    plain = RecordedAttempt(log.traffic())
-    attempt = AttemptCassette(plain, unused, lambda data: data, unused, lambda server: listed.result or {})
-    played, again = digging(lambda agent: look(agent, polls[1], -1), cassette=attempt.server("dig"))
-    attempt.close()
+    live, recorded, cassette, missed = recorded_by(digging, lambda agent: look(agent, polls[0], 1))
+    played, again = digging(lambda agent: look(agent, polls[1], -1), cassette=cassette)
 
     assert live == played
-    assert [_timeless(call) for call in recorded.calls] == [_timeless(call) for call in again.calls]
-    assert attempt.missed is None
+    was, now = (Transcript(tool_calls=tuple(log.calls), exchanges=tuple(log.exchanges)) for log in (recorded, again))
+    assert canonical(was) == canonical(now)
+    assert missed() is None
 
 
-def _timeless(call: Any) -> Any:
-    return attrs.evolve(call, duration=None, at=None)
+def canonical(transcript: Transcript) -> Any:
+    """Return what `keval diff` compares of a transcript, but for the order of what passed, which the agents choose."""
+    plain = canonical_trial(Trial("t", Sample("one", "What?"), "a", "c", 1, transcript))["transcript"]
+    return {**plain, "exchanges": sorted(map(str, plain["exchanges"]))}
+
+
+def test_recorded_results_are_those_of_the_tasks(digging: Callable[..., Any], revision: str) -> None:
+    change = Intervention(results=RecordedResults(Path("run")))
+    (_, live), _, cassette, _ = recorded_by(digging, Agent.dig, as_kept=settled)
+
+    async def use(agent: Agent) -> Any:  # of a server that is played, a task is asked for as of one that is live
+        return [None, await agent.begin()] if agent.modern else await agent.dig()
+
+    (status, played), log = digging(use, cassette=cassette, made=(change,))
+
+    assert (text(live), None if revision == NEW else "completed") == (text(played), status)
+    assert [text(live)] == [call.result for call in log.calls]
+
+
+def test_task_whose_result_nobody_fetched_answers_no_call(digging: Callable[..., Any]) -> None:
+    log = TrafficLog()
+    digging(Agent.begin, traffic_log=log.server("dig"))
+
+    kinds = [each.error and each.error.kind for each in settled(log.traffic()) if getattr(each, "kind", "") == "call"]
+
+    assert ["abandoned"] == kinds

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
-from keval.records.cassettes import ModelTraffic, ServerTraffic, Traffic
+import attrs
+
+from keval.records.cassettes import ModelTraffic, ServerTraffic, Traffic, TrafficError
 
 T = TypeVar("T", ModelTraffic, ServerTraffic)
 
-_POLLS = ("tasks/get", "tasks/list")
+POLLS = ("tasks/get", "tasks/list")
+"""Requests of MCP that clients make again and again, at times of their own."""
 
 
 def next_equal(exchanges: Iterable[T], is_equal: Callable[[T], bool]) -> T | None:
@@ -26,8 +29,8 @@ def next_equal(exchanges: Iterable[T], is_equal: Callable[[T], bool]) -> T | Non
 
 
 def is_poll(exchange: Traffic) -> bool:
-    """Return whether clients ask this again and again, at times of their own: no other exchange waits for it."""
-    return isinstance(exchange, ServerTraffic) and exchange.method in _POLLS
+    """Return whether a replay may have more or fewer of this exchange, so that no other one waits for it."""
+    return isinstance(exchange, ServerTraffic) and exchange.method in POLLS
 
 
 def next_of_task(left: list[ServerTraffic], asked: ServerTraffic) -> ServerTraffic | None:
@@ -41,3 +44,28 @@ def next_of_task(left: list[ServerTraffic], asked: ServerTraffic) -> ServerTraff
     if is_poll(asked) and len(answered) == 1:
         left += answered
     return next(iter(answered or equal), None)
+
+
+def settled(traffic: Sequence[Traffic]) -> list[Traffic]:
+    """Return traffic in which calls that went on as tasks ended with what was fetched of these."""
+    fetched: dict[tuple[str, int, Any], ServerTraffic] = {}
+    for each in traffic:
+        if isinstance(each, ServerTraffic) and each.ended is not None:
+            result = (each.result or {}).get("result") if each.method == "tasks/get" else each.result
+            if each.method == "tasks/result" or (each.method == "tasks/get" and result is not None):
+                fetched[each.server, each.attempt, each.params.get("taskId")] = attrs.evolve(each, result=result)
+
+    def settle(each: Traffic) -> Traffic:
+        if not isinstance(each, ServerTraffic) or each.kind != "call" or (task := _task_of(each)) is None:
+            return each
+        came = fetched.get((each.server, each.attempt, task))
+        error = TrafficError("abandoned") if came is None else came.error
+        return attrs.evolve(each, result=None if came is None else came.result, error=error)
+
+    return [settle(each) for each in traffic]
+
+
+def _task_of(call: ServerTraffic) -> object:
+    result = call.result or {}
+    task = result if result.get("resultType") == "task" else result.get("task") if "task" in call.params else None
+    return task.get("taskId") if isinstance(task, dict) else None

@@ -25,6 +25,7 @@ from keval.records.trial import TrialKey
 from keval.redaction import Redactor
 from keval.seams.contexts import ServerUse, TrialInfo
 from keval.store.run import Run
+from keval_replay.matching import settled
 from keval_replay.recorder import check_is_seen
 from keval_replay.recording import Recording
 from keval_replay.request_comparison import first_difference_of_call
@@ -117,7 +118,7 @@ class RecordedResultsReader:
         found: dict[_Ask, list[_Place]] = {}
         played = (key for key in self.recording.run.known_trials if key.id in self.recording.trials)
         for of in sorted(played, key=lambda key: key.id):
-            for number, each in enumerate(self.recording.of_trial(of.id)):
+            for number, each in enumerate(settled(self.recording.of_trial(of.id))):
                 if isinstance(each, ServerTraffic) and _is_usable(each):
                     place = _Place(of, number, each.attempt, str(each.params.get("name", "")))
                     found.setdefault(_ask(each.server, each.method, each.params), []).append(place)
@@ -135,8 +136,8 @@ class RecordedResultsReader:
     @cached_property
     def exchange(self) -> Callable[[_Place], ServerTraffic]:
         """What returns the exchange at a place; the last trials stay in memory."""
-        of_trial: Callable[[str], Sequence[Any]] = lru_cache(_CACHED)(self.recording.of_trial)
-        return lambda place: of_trial(place.of.id)[place.number]
+        read: Callable[[str], Sequence[Any]] = lru_cache(_CACHED)(lambda of: settled(self.recording.of_trial(of)))
+        return lambda place: read(place.of.id)[place.number]
 
 
 @attrs.frozen(eq=False)

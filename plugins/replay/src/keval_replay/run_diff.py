@@ -19,6 +19,7 @@ from keval.seams import registry
 from keval.store.run import Run
 from keval.store.serialization import dump, sample_line, score_line, to_plain, trial_line
 from keval_analysis.composition import used_contexts
+from keval_replay.matching import POLLS
 from keval_replay.request_comparison import canonical_body, without_volatile
 
 _OF_THE_RUN = (
@@ -133,7 +134,8 @@ def _transcript(transcript: dict[str, Any] | None, times: bool) -> dict[str, Any
     kept = _without(transcript, *_TIMES[""])
     for part, names in _TIMES.items():
         if part in kept:
-            kept[part] = [_without(record, *names) for record in kept[part]]
+            # How often a client asks for the state of a task is a matter of time, too.
+            kept[part] = [_without(record, *names) for record in kept[part] if record.get("method") not in POLLS]
     if (end := kept.get("end_state")) is not None:
         # How the workspace was made depends on the machine, and what checks wrote tells of times.
         checks = [_without(check, "duration", "output") for check in end["checks"]]

@@ -56,12 +56,16 @@ def end(task: dict[str, Any]) -> None:
         say(method="notifications/tasks/status", params=state(task))
 
 
+def work(task: dict[str, Any]) -> None:
+    task["looks"] += 1
+    if task["token"] is not None:
+        say(method="notifications/progress", params={"progressToken": task["token"], "progress": task["looks"]})
+
+
 def look(task: dict[str, Any]) -> dict[str, Any]:
     """Return a task as `tasks/get` does."""
     if task["status"] == "working":
-        task["looks"] += 1
-        if task["token"] is not None:
-            say(method="notifications/progress", params={"progressToken": task["token"], "progress": task["looks"]})
+        work(task)
         needs = task.get("how") == "form" and "depth" not in task
         if needs:
             task["status"] = "input_required"
@@ -84,7 +88,7 @@ def fetch(number: Any, task: dict[str, Any]) -> None:
     if task.get("how") == "never" and task["status"] == "working":
         return
     if task["status"] == "working":
-        task["looks"] += 1
+        work(task)
         end(task)
     if task["status"] == "cancelled":
         say(id=number, error={"code": -32602, "message": "it has no result"})

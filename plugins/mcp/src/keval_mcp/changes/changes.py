@@ -239,7 +239,8 @@ class TrialChanges:
                     return CallOutcome(tool_error(FAULT), tool, sent=False, error_kind="injected")
             if index in self._placebos and arguments:
                 arguments = self._placebos[index].words.restore(arguments)
-        outcome = CallOutcome(await send(tool, arguments), tool)
+        is_recorded = any(change.recorded is not None for change in self.changes.interventions)
+        outcome = CallOutcome(await send(tool, arguments), tool, sent=not is_recorded)
         if is_input_required(outcome.result):
             return outcome
         for index, change in enumerate(self.changes.interventions):

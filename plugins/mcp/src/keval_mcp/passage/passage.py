@@ -407,7 +407,8 @@ class Passage:
             self._put_failed(record, read.text)
         else:
             record.put(result=read.text)
-        return outcome.result if outcome.sent else self._instead(params, outcome.result)
+        is_of_server = outcome.sent or created.done()
+        return outcome.result if is_of_server else self._instead(params, outcome.result)
 
     async def _told(
         self, agent_request: AgentRequest, params: Mapping[str, Any], asked: Awaitable[dict[str, Any]]
