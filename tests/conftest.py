@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 import pytest
 from click.testing import CliRunner
+from hypothesis import HealthCheck, settings
 
 from tests.processes import command
 
@@ -31,6 +32,9 @@ AUTHORITIES = os.environ.setdefault("KEVAL_TESTS_AUTHORITIES", os.environ.get("S
 """What the machine has all programs trust, for the few tests that install packages; workers of xdist inherit it."""
 # Nothing leaves loopback, where nothing is encrypted. Each client of an SDK would read all authorities, for 40 ms.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
+# How long an example takes says nothing on a machine that runs other tests meanwhile.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 # What is imported until tests begin stays, so there is nothing to collect: looking would take two seconds.
 gc.disable()
 
