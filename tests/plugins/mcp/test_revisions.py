@@ -7,13 +7,14 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 
 from keval import Sample
-from keval.plugin import PreflightError
+from keval.plugin import PreflightError, ServerLostError
 from keval_mcp import Http, Stdio
 from tests.conftest import Project
 from tests.contexts import started
@@ -108,6 +109,23 @@ def test_server_that_does_not_speak_the_revision_is_told_by_what_it_speaks(
 def test_server_before_2026_is_told_by_what_it_speaks_and_not_by_its_refusal(listening: Callable[..., Any]) -> None:
     with pytest.raises(PreflightError, match=f"{OLD} of MCP and not {NEW}; write `protocol: {OLD}`, or leave it out$"):
         listed(Http(url=listening("sessions").url, protocol="2026-07-28"))
+
+
+def test_server_that_comes_back_in_another_revision_fails_the_trial(tmp_path: Path, sample: Sample) -> None:
+    answers = [json.dumps({**MODERN, "initialize": UNKNOWN}), json.dumps(shaken(OLD))]
+    begun = f"begun = __import__('pathlib').Path({str(tmp_path / 'begun')!r})"
+    code = f"import sys\n{begun}\nsys.argv[1] = {answers!r}[begun.exists()]\nbegun.touch()\n{STDIO}"
+    provider = Stdio(command=sys.executable, args=("-c", code, ""), isolation="trial")
+
+    async def run() -> None:
+        # The first attempt gets the process that was there for the list.
+        async with started(provider, "it", start_ahead=2) as source:
+            for trial in ("1", "2"):
+                async with source.open(sample, trial):
+                    pass
+
+    with pytest.raises(ServerLostError, match=f"came back with the revision {OLD} of MCP in place of {NEW}"):
+        asyncio.run(asyncio.wait_for(run(), 30))
 
 
 @pytest.mark.parametrize("discovered", [UNKNOWN, None, {"result": {"supportedVersions": [OLD], "capabilities": {}}}])

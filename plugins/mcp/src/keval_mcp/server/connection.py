@@ -145,7 +145,8 @@ class ServerConnection:
         """Return what to offer of what the server lists: what it listed first to such a client, if that is to stay.
 
         Raises:
-            ServerLostError: it listed other tools first to a client with the same capabilities, and that is no use.
+            ServerLostError: it listed other tools first to a client with the same capabilities, and that is no use; or
+                it spoke another revision.
         """
         first = self.first.setdefault(json.dumps(self.audience.capabilities, sort_keys=True), listing)
         if self.server.dynamic_tools == "fail" and first.digest != listing.digest:
@@ -154,6 +155,11 @@ class ServerConnection:
                 f" {difference(first, listing)}; keep it unchanged while the run lasts, or say by dynamic_tools that it"
                 " may change",
                 kind=TOOLS_CHANGED,
+            )
+        if first.version != listing.version:  # what agents are told of it, and how they are, depends on that
+            raise ServerLostError(
+                f"server '{self.server.name}' came back with the revision {listing.version} of MCP in place of"
+                f" {first.version}; name one by protocol"
             )
         return first if self.server.dynamic_tools == "freeze" else listing
 
