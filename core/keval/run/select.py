@@ -37,7 +37,7 @@ class Selection:
 
 def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
     """Return the evaluation that the selection leaves, with the problems of both."""
-    wanted = [renamed("agents", name) for name in selection.agents]
+    wanted = [renamed(name) for name in selection.agents]
     # A config without agents is a problem only as long as no flag names one.
     evaluation = evaluation.needing_no("agents") if wanted else evaluation
     problems = [*evaluation.problems]
@@ -159,8 +159,7 @@ def _with_models(
     labelled = [f"agents.{spec.label}" for spec in agents] + [f"judges.{spec.label}" for spec in judges]
     labels = [full.partition(".")[2] for full in labelled]
     for flag in flags:
-        label, equals, named = flag.partition("=")
-        model = renamed("models", named)
+        label, equals, model = flag.partition("=")
         meant = [full for full in labelled if label in (full, full.partition(".")[2])]
         if not meant:  # an implied judge can be named by its plugin, too
             implied = (spec for spec in judges if spec.implied and label in (spec.type, f"judges.{spec.type}"))

@@ -1,14 +1,14 @@
 """Dialects: how configs are written for other tools, which keval reads as well.
 
-The group `keval.dialects` leads from each word of a dialect to it: a key of a config, the name of a plugin, or the
-provider in the name of a model. A config without such words costs no import.
+The group `keval.dialects` leads from each word of a dialect to it: a key of a config, or the name of a plugin. A config
+without such words costs no import.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import attrs
 
@@ -38,8 +38,8 @@ class Dialect(Protocol):
         """Translate a config that lies in `folder`, and has one of the dialect's words; `data` stays as it is."""
         ...
 
-    def renamed(self, section: Literal["agents", "models"], name: str) -> str:
-        """Return what keval calls an agent or a model; a name that is not of the dialect stays."""
+    def renamed(self, name: str) -> str:
+        """Return what keval calls an agent; a name that is not of the dialect stays."""
         ...
 
     def spellings(self, section: str, name: str) -> Sequence[str]:
@@ -63,10 +63,10 @@ def dialects() -> Sequence[Dialect]:
     return [registry.load(each) for each in {each.target: each for each in registry.components(_GROUP)}.values()]
 
 
-def renamed(section: Literal["agents", "models"], name: str) -> str:
-    """Return what keval calls an agent or a model that a user names, perhaps by the word of a dialect."""
-    dialect = dialect_of([name.partition("/")[0]])
-    return dialect.renamed(section, name) if dialect else name
+def renamed(name: str) -> str:
+    """Return what keval calls an agent that a user names, perhaps by the word of a dialect."""
+    dialect = dialect_of([name])
+    return dialect.renamed(name) if dialect else name
 
 
 def translate(data: dict[str, Any], folder: Path) -> Translation:
@@ -84,9 +84,9 @@ def unread(word: str) -> str | None:
 
 
 def _words(data: Any) -> Iterator[str]:
-    """Yield what may be the words of a dialect: keys and texts up to a slash, each with what stands in it."""
+    """Yield what may be the words of a dialect: keys and texts, each with what stands in it."""
     if isinstance(data, str):
-        yield data.partition("/")[0]
+        yield data
     elif isinstance(data, dict | list):
         for item in data:
             yield from _words(item)

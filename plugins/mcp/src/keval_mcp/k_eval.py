@@ -1,8 +1,8 @@
 """The k-eval dialect: a config written for k-eval is translated into keval's own words before anything reads it.
 
-Source: k-eval.md, Configuration. `agent:` and `judge:` hold one each, `mcp_servers:` are contexts, and models have the
-names that LiteLLM gives them. A config with `agent:` or `mcp_servers:` is written for k-eval, so what it leaves out has
-k-eval's defaults. Places of errors stay those of the user's file.
+Source: k-eval.md, Configuration. `agent:` and `judge:` hold one each, and `mcp_servers:` are contexts. A config with
+`agent:` or `mcp_servers:` is written for k-eval, so what it leaves out has k-eval's defaults. Places of errors stay
+those of the user's file.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from keval.config.evaluation import TEMPLATE_MARKS
 from keval.config.source import KeyPath
@@ -24,7 +24,6 @@ _OWN_WORDS = ("agent", "mcp_servers")
 """The keys by which a config is known as one of k-eval; `judge` is short for one judge in any config."""
 _REPETITIONS = 3
 _AGENTS = {"claude_code_sdk": "claude-code"}
-_PROVIDERS = {"gemini": "google"}
 _IMPLIED_JUDGE = "judge"
 """The label of a judge of which the config gives only the model."""
 
@@ -43,14 +42,10 @@ class KEval:
         for noun in ("agent", "judge"):
             if noun in work.data:
                 work.unfold(noun)
-        for name in work.section("prices"):
-            if (model := _model_name(name)) != name and model not in work.data["prices"]:
-                work.rename(("prices",), name, model)
         if "mcp_servers" in work.data:
             work.rename((), "mcp_servers", "contexts")
-        for section in ("agents", "judges"):
-            for label, entry in work.section(section).items():
-                work.data[section][label] = _entry(section, label, entry)
+        for label, entry in work.section("agents").items():
+            work.data["agents"][label] = _agent(label, entry)
         for label, condition in work.section("conditions").items():
             if isinstance(condition, dict):
                 work.translate_condition(label, condition, lenient=written_for_k_eval)
@@ -59,9 +54,9 @@ class KEval:
             work.fill_repetitions()
         return Translation(work.data, work.moves, tuple(work.problems), tuple(work.notices))
 
-    def renamed(self, section: Literal["agents", "models"], name: str) -> str:
-        """Return what keval calls k-eval's agent or LiteLLM's model."""
-        return _AGENTS.get(name, name) if section == "agents" else _model_name(name)
+    def renamed(self, name: str) -> str:
+        """Return what keval calls k-eval's agent."""
+        return _AGENTS.get(name, name)
 
     def spellings(self, section: str, name: str) -> Sequence[str]:
         """Return a plugin's name, and what else a config may call it in a section."""
@@ -77,11 +72,6 @@ class KEval:
 
 
 dialect = KEval()
-
-
-def _model_name(name: str) -> str:
-    provider, slash, rest = name.partition("/")
-    return f"{_PROVIDERS.get(provider, provider)}{slash}{rest}"
 
 
 class _Work:
@@ -182,14 +172,9 @@ class _Work:
         self.notices.append(FieldError(path, message, at_key=True))
 
 
-def _entry(section: str, label: str, entry: Any) -> Any:
-    """Translate the type of an agent, and the model of an agent or judge."""
-    if not isinstance(entry, dict | None):
-        return entry
-    changed = entry or {}
-    named = changed.get("type", label)
-    if section == "agents" and isinstance(named, str) and named in _AGENTS:
-        changed = {**changed, "type": _AGENTS[named]}
-    if isinstance(changed.get("model"), str):
-        changed = {**changed, "model": _model_name(changed["model"])}
-    return changed or entry
+def _agent(label: str, entry: Any) -> Any:
+    """Translate the type of an agent."""
+    named = entry.get("type", label) if isinstance(entry, dict) else label
+    if isinstance(entry, dict | None) and isinstance(named, str) and named in _AGENTS:
+        return {**(entry or {}), "type": _AGENTS[named]}
+    return entry
