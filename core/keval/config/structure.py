@@ -72,7 +72,8 @@ def field_errors(error: Exception, path: KeyPath, cls: Any) -> Iterator[FieldErr
     elif isinstance(error, ForbiddenExtraKeysError):
         known = [field.name for field in attrs.fields(error.cl) if field.init]
         for key in sorted(map(str, error.extra_fields)):
-            problem = f"unknown key {key!r}{suggestion(key, known, 'known keys')}"
+            moved = getattr(error.cl, "moved_keys", {}).get(key)
+            problem = f"unknown key {key!r}{f'; write {moved}' if moved else suggestion(key, known, 'known keys')}"
             yield FieldError((*path, key), problem, at_key=True)
     else:
         # attrs validators name their field first: "'days' must be >= 1: 0"

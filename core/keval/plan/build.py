@@ -49,7 +49,7 @@ def make_plan(
     hooks = _hooks(constructor)
     dataset = dataset or _dataset(evaluation, problems, constructor.notices)
     scorers = constructor.scorers(needed=scored, checks=dataset.checks)
-    constructor.check_models(agents)
+    constructor.check_models((*agents, *contexts.values()))
     _check_characteristics(constructor, agents, scorers.metrics)
     samples = _samples(evaluation, dataset, problems)
     arms = _arms(constructor, () if samples_checked else samples)

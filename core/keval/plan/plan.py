@@ -6,7 +6,7 @@ import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
@@ -17,7 +17,7 @@ from keval.dataset.samples import Samples
 from keval.errors import Problem
 from keval.records.interventions import Intervention
 from keval.records.manifest import Manifest
-from keval.records.models import Model
+from keval.records.models import Asker, Model
 from keval.records.scores import Rubric, RubricKind, Scale, Scorer
 from keval.records.servers import Sharing
 from keval.records.trial import Sample, TrialKey
@@ -53,6 +53,12 @@ class ResolvedPlugin:
     def models(self) -> Mapping[str, Model]:
         """The plugin's fields that name a model."""
         return models_of(self.plugin)
+
+    @property
+    def asker(self) -> Asker:
+        """Who it is in the requests of its models."""
+        roles: Mapping[str, Literal["judge", "context"]] = {"keval.judges": "judge", "keval.contexts": "context"}
+        return Asker(roles.get(self.component.group, "agent"), self.label)
 
     @property
     def unserved(self) -> Mapping[str, Model]:
@@ -154,8 +160,10 @@ class ScoringPlan:
 
     @property
     def askers(self) -> tuple[ResolvedPlugin, ...]:
-        """The agents and judges."""
-        return (*self.agents, *self.scorers.judges)
+        """The agents and judges, and the contexts of its arms whose servers may ask a model."""
+        contexts = (self.contexts[label] for arm in self.arms for label in arm.contexts)
+        asking = {item.label: item for item in contexts if item.models}
+        return (*self.agents, *self.scorers.judges, *asking.values())
 
 
 @attrs.frozen(kw_only=True)

@@ -57,10 +57,12 @@ _NOT_IN_RESPONSES = {
 class Asker:
     """Who sends a model request: an agent or judge by its label, and the trial it works on, where that is known.
 
+    A context asks for its server.
+
     `repetition` is the trial's, or the judge's own; it and `attempt` count from 1.
     """
 
-    role: Literal["agent", "judge"]
+    role: Literal["agent", "judge", "context"]
     label: str
     trial: str | None = None
     repetition: int | None = None

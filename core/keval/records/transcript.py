@@ -37,8 +37,8 @@ class ServerExchange:
     """One request, or notification, between an agent and a server that is no tool call, as the tap saw it.
 
     `sender` says who sent it. `answered_by` says whose answer `result` or `error` is: the other side's, or that of the
-    context's policy where the agent's framework declares no such capability; `None` for a notification. `at` is Unix
-    time in seconds, and `duration` is in seconds.
+    context's `client` where that, or nobody, declares such a capability; `None` for a notification. `sampled` is what a
+    model took that answered. `at` is Unix time in seconds, and `duration` is in seconds.
     """
 
     server: str
@@ -48,6 +48,7 @@ class ServerExchange:
     result: Mapping[str, Any] | None = None
     error: str | None = None
     answered_by: Literal["agent", "server", "policy"] | None = None
+    sampled: ModelUsage | None = attrs.field(default=None, metadata={"sparse": True})
     at: float | None = attrs.field(default=None, eq=False)
     duration: float | None = attrs.field(default=None, eq=False)
 

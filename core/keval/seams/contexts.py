@@ -12,7 +12,7 @@ import attrs
 from keval.records.cassettes import ServerCassette, ServerTrafficLog
 from keval.records.end_state import Conventions, EndState
 from keval.records.interventions import Intervention, ShuffledResults
-from keval.records.models import ModelAccess
+from keval.records.models import Model, ModelAccess
 from keval.records.servers import McpServer, ServerAddress, ServerLogin
 from keval.records.transcript import Blob, Message
 from keval.records.trial import Sample, Trial
@@ -20,6 +20,7 @@ from keval.seams.judgement_builder import JudgementBuilder
 from keval.seams.live_events import EmitEvent
 from keval.seams.request_log import TextLog
 from keval.seams.transcript_builder import TranscriptBuilder
+from keval.seams.use_meter import UseMeter
 
 Isolation: TypeAlias = Literal["auto", "condition", "trial"]
 DynamicTools: TypeAlias = Literal["fail", "follow", "freeze"]
@@ -70,17 +71,8 @@ def works_in_workspace(context: object) -> bool:
     return WORKSPACE in str([getattr(context, name, None) for name in ("args", "env", "cwd")])
 
 
-@attrs.frozen
-class ClientPolicy:
-    """How keval answers what a server asks of a client, where the agent's framework declares no such capability.
-
-    `elicitation` is `decline`, `defaults` (those of the requested schema), or a mapping to accept with. `roots` are the
-    folders to name. Sampling is always declined. With `elicitation: decline` and without roots, nothing of the kind is
-    declared to the server.
-    """
-
-    elicitation: Literal["decline", "defaults"] | Mapping[str, Any] = "decline"
-    roots: tuple[str, ...] = ()
+class ServerClient(Protocol):
+    """What a server is told of its client, and how that answers it. Only the plugin that made it looks inside."""
 
 
 @attrs.frozen
@@ -100,7 +92,8 @@ class ServerSpec(ServerAddress):
     trial, as variables `KEVAL_…` or headers `x-keval-…`: for a process only with `isolation: trial` or without the tap,
     as others may be started before their trial is known. `timeout` bounds a call and `startup_timeout` the start, in
     seconds; progress extends a call up to `max_timeout`. `dynamic_tools` says what a change of the tools does to a
-    trial, `server_instructions` whether agents are told the server's instructions.
+    trial, `server_instructions` whether agents are told the server's instructions. `client` is what the server is told
+    of who uses it.
 
     `protocol` is the revision of MCP to speak with it, or `newest`; `None` is the handshake, if it has one.
 
@@ -124,7 +117,7 @@ class ServerSpec(ServerAddress):
     dynamic_tools: DynamicTools = "fail"
     server_instructions: bool = True
     protocol: str | None = None
-    policy: ClientPolicy = ClientPolicy()
+    client: ServerClient | None = None
     login: ServerLogin | None = attrs.field(default=None, eq=False, repr=False)
     bring_up: BringUp | None = attrs.field(default=None, eq=False, repr=False)
 
@@ -159,8 +152,9 @@ class ServerUse:
 
     `traffic_log` keeps what passes between the trial and the server, if the run is recorded. From a `cassette` it is
     played: nobody brings it up, or connects to it, unless it `asks_live` what the cassette does not have. `emit` takes
-    the live events of the tap, and `admit` is asked before each call through the tap, if trials have limits, and
-    returns why it is not made. `capabilities` are those of its agent, if they are known before it connects.
+    the live events of the tap, and `meter` counts calls through the tap, if trials have limits. `capabilities` are
+    those of its agent, if they are known before it connects. `models` are those that fields of the context name, by
+    field, for what the server asks of a model; `model_headers` go with every request to them.
     """
 
     server: ServerSpec
@@ -175,8 +169,10 @@ class ServerUse:
     cassette: ServerCassette | None = None
     asks_live: bool = False
     emit: EmitEvent | None = None
-    admit: Callable[[], str | None] | None = None
+    meter: UseMeter | None = None
     capabilities: Mapping[str, Any] | None = None
+    models: Mapping[str, Model] = attrs.field(factory=dict)
+    model_headers: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
     def name(self) -> str:

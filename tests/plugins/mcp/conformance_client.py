@@ -19,6 +19,7 @@ import httpx2
 from keval import Sample
 from keval.plugin import PreflightError
 from keval_mcp import Http
+from keval_mcp.server.client import Client
 from keval_mcp.server.options import Auth
 from tests.contexts import started
 
@@ -52,7 +53,7 @@ def arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 async def main(url: str, scenario: str) -> None:
     async with (
-        started(Http(url=url, auth=auth(url, scenario), elicitation="defaults"), "suite") as source,
+        started(Http(url=url, auth=auth(url, scenario), client=Client(elicitation="defaults")), "suite") as source,
         source.open(Sample("one", "Does it conform?"), "t") as context,
     ):
         (server,) = context.servers

@@ -21,6 +21,7 @@ from keval.records.interventions import Faults, FixedResult
 from keval.records.servers import CallLog
 from keval.seams.contexts import WorkingFolder
 from keval_mcp import Http, Stdio
+from keval_mcp.server.client import Client as ContextClient
 from keval_testing import stub_server
 from keval_weather import Weather
 from tests.contexts import started
@@ -119,7 +120,12 @@ def calls(*made: tuple[str, dict[str, Any]]) -> Use:
 def nowhere() -> Stdio:
     """Describe a server whose command, folders and roots this machine does not have."""
     missing = Path("/no/such/folder")
-    return Stdio(command="no-such-command", cwd=WorkingFolder(copy=missing), roots=(missing,), isolation="condition")
+    return Stdio(
+        command="no-such-command",
+        cwd=WorkingFolder(copy=missing),
+        client=ContextClient(roots=(missing,)),
+        isolation="condition",
+    )
 
 
 @pytest.fixture
@@ -389,8 +395,8 @@ def test_server_without_sessions_gets_what_it_needs_again(
 
     able = {**ordering(), "mode": "auto" if by == "agent" else "legacy"}
     use = calls(("order", {})) if by == "policy" else as_client(order, **able)
-    provider = server("modern", elicitation="defaults", roots=(tmp_path,))
-    absent = attrs.evolve(nowhere, elicitation="defaults", roots=(tmp_path,))
+    answering = ContextClient(elicitation="defaults", roots=(tmp_path,)) if by == "policy" else ContextClient()
+    provider, absent = server("modern", client=answering), attrs.evolve(nowhere, client=answering)
 
     live, played, _ = recorded_and_played(provider, use, absent=absent)
 

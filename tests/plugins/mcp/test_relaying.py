@@ -24,7 +24,7 @@ from mcp.types import (
 from keval import Sample
 from keval.records.servers import CallLog
 from keval_mcp import Http, Stdio
-from keval_mcp.server.options import Accept
+from keval_mcp.server.client import Accept, Client as ContextClient
 from keval_mcp.tap.agent_session import Channel
 from tests.contexts import started
 from tests.plugins.mcp.agent_clients import answering, connected, ordering, said
@@ -162,7 +162,8 @@ def test_what_no_agent_answers_the_policy_does(through: Any, url: str, tmp_path:
             await client.call_tool("test_sampling", {"prompt": "?"})
         return [filled, declined, folders]
 
-    accepting = Http(url=url, elicitation=Accept({"name": "Ada", "unasked": 1}), roots=(tmp_path,))
+    client = ContextClient(elicitation=Accept({"name": "Ada", "unasked": 1}), roots=(tmp_path,))
+    accepting = Http(url=url, client=client)
     filled, declined, folders = (seen := through(accepting, use)).answer
 
     assert '"name":"Ada","age":30' in filled
@@ -181,7 +182,7 @@ def test_a_policy_that_declines_declares_nothing(through: Any, url: str, tmp_pat
         return [form, (await client.call_tool("client_capabilities")).structured_content]
 
     declining = through(Http(url=url), use)
-    filling = through(Http(url=url, elicitation="defaults", roots=(tmp_path,)), use)
+    filling = through(Http(url=url, client=ContextClient(elicitation="defaults", roots=(tmp_path,))), use)
 
     assert ['Elicitation completed: {"action":"decline"}', {"result": []}] == declining.answer
     assert [("elicitation/create", "server", "policy")] == declining.passed
@@ -250,12 +251,15 @@ def test_only_what_needs_a_session_gets_one(server: Callable[..., Stdio], sample
     assert [True, "2025-06-18"] == asyncio.run(begun(Http(url=url)))
 
 
-@pytest.mark.parametrize("mode", ["auto", "own agent"])
+@pytest.mark.parametrize(("mode", "by"), [("auto", "agent"), ("auto", "policy"), ("own agent", "policy")])
 def test_a_server_without_sessions_is_told_what_it_needs(
-    server: Callable[..., Stdio], sample: Sample, tmp_path: Path, mode: str
+    server: Callable[..., Stdio], sample: Sample, tmp_path: Path, mode: str, by: str
 ) -> None:
+    # What the context's client declares, it answers for the agent, too.
+    declaring = ContextClient(elicitation="defaults", roots=(tmp_path,))
+
     async def use() -> tuple[Any, CallLog]:
-        provider = server("modern", elicitation="defaults", roots=(tmp_path,))
+        provider = server("modern", client=declaring if by == "policy" else ContextClient())
         async with started(provider, "modern") as source, source.open(sample, "t") as context:
             (reached,) = context.servers
             assert reached.channel is not None
@@ -269,7 +273,6 @@ def test_a_server_without_sessions_is_told_what_it_needs(
 
     told, log = asyncio.run(asyncio.wait_for(use(), 30))
 
-    by = "agent" if mode == "auto" else "policy"
     form, folders = told["given"]["form"], told["given"]["folders"]
     assert ("accept", {"size": "large" if by == "agent" else "small"}) == (form["action"], form["content"])
     assert ["mine" if by == "agent" else tmp_path.name] == [root["name"] for root in folders["roots"]]

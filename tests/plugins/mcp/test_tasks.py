@@ -19,7 +19,9 @@ from keval.records.cassettes import ServerTraffic
 from keval.records.interventions import Faults, FixedResult, RecordedResults
 from keval.records.servers import CallLog
 from keval.records.trial import Trial
+from keval_gateway.trial_limits import TrialMeter
 from keval_mcp import Stdio
+from keval_mcp.server.client import Client as ContextClient
 from keval_mcp.server.waiting import ProgressTimeout
 from keval_replay.cassette import AttemptCassette
 from keval_replay.matching import settled
@@ -96,7 +98,8 @@ def digging(server: Callable[..., Stdio], sample: Sample, revision: str) -> Call
 
         async def run() -> tuple[Any, CallLog]:
             known = {"traffic_log": changes.pop("before", None), "cassette": changes.get("cassette")}
-            options = {"elicitation": "decline" if able else "defaults", "timeout": changes.pop("timeout", 60.0)}
+            answering = ContextClient(elicitation=() if able else "defaults")
+            options = {"client": answering, "timeout": changes.pop("timeout", 60.0)}
             provider = server("tasked", revision, isolation="trial", **options)
             async with (
                 started(provider, "dig", interventions=made, **known) as source,
@@ -203,15 +206,13 @@ def test_fault_has_the_form_that_the_agent_asks_for(digging: Callable[..., Any],
 
 
 def test_limit_of_calls_counts_a_task_once(digging: Callable[..., Any]) -> None:
-    left = ["no more calls", None]
-
     async def use(agent: Agent) -> Any:
         return await agent.dig(), await agent.begin(where="Gdańsk")
 
-    ((status, _), refused), log = digging(use, admit=left.pop)
+    ((status, _), refused), log = digging(use, meter=TrialMeter({"tool_calls": 1}))
 
-    assert ("completed", 1, []) == (status, len(log.calls), left)
-    assert "task" in refused or "no more calls" == text(refused)
+    assert ("completed", 1) == (status, len(log.calls))
+    assert "task" in refused or text(refused).startswith("the trial reached its limit of 1 tool call")
 
 
 async def _cancel(agent: Agent) -> Any:

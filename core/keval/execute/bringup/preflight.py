@@ -111,7 +111,10 @@ async def preflight(
     learn_keys(redactor, endpoints.values(), [item.plugin for item in plan.askers])
     contexts = _named({label: found.result() for label, found in by_arm.items()})
     most = size(execution.max_reply_bytes)
-    models = await lead(plan.agents, plan.scorers.judges, endpoints, exchange, scope, most=most)
+    models = await lead(plan.askers, endpoints, exchange, scope, most=most)
+    for arm in plan.arms:  # not strict, as below
+        for item, each in zip(map(plan.contexts.__getitem__, arm.contexts), contexts[arm.label], strict=False):
+            each.models.update({field: models[item.asker, field] for field in item.models})
     agents = await _begin("agent", plan.agents, models, scope)
     if refused := [*_servers_refused(plan, agents, contexts)]:
         raise PreflightError(refused)

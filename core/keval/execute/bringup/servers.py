@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import attrs
@@ -14,12 +14,12 @@ from keval.errors import InterventionError, PreflightError
 from keval.plan.plan import ResolvedPlugin
 from keval.records.interventions import Intervention, TrialResults
 from keval.records.manifest import AnswersEntry
+from keval.records.models import Model
 from keval.records.servers import ToolListing
 from keval.seams import registry
 from keval.seams.contexts import ServerSpec, ServerUse, TrialInfo
 from keval.seams.infrastructure import ConnectedServer, ServerProxy
 from keval.seams.interfaces import ContextSource
-from keval.seams.live_events import EmitEvent
 from keval.seams.traffic import RecordedServers
 
 
@@ -94,7 +94,7 @@ class OpenedContext:
 
     `tool_listings` are what agents get, and `aliases` the names of tools that are others there, by server. `recorded`
     has the servers' recorded answers, where an intervention gives these to live agents, and `answers` says which run
-    they are from, by server.
+    they are from, by server. `models` are those that its servers may ask, by the field that names each.
     """
 
     source: ContextSource
@@ -104,6 +104,7 @@ class OpenedContext:
     aliases: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
     recorded: RecordedServers | None = None
     answers: dict[str, AnswersEntry] = attrs.field(factory=dict)
+    models: dict[str, Model] = attrs.field(factory=dict)
 
     @property
     def tapped(self) -> frozenset[str]:
@@ -121,14 +122,8 @@ class OpenedContext:
         execution: Execution,
         trial: TrialInfo | None = None,
         shuffled_results: TrialResults | None = None,
-        *,
-        emit: EmitEvent | None = None,
-        admit: Callable[[], str | None] | None = None,
     ) -> ServerUse:
-        """Return the use of one of its servers as the proxy gets it, by the run and the trial.
-
-        `emit` takes the live events of the tap, and `admit` is asked before each call.
-        """
+        """Return the use of one of its servers as the proxy gets it, by the run and the trial."""
         return ServerUse(
             attrs.evolve(server, max_result_bytes=size(execution.max_result_bytes)),
             interventions=self.interventions,
@@ -136,6 +131,5 @@ class OpenedContext:
             seed=execution.seed,
             trial=trial,
             shuffled_results=shuffled_results.attempt(server.name) if shuffled_results else None,
-            emit=emit,
-            admit=admit,
+            models=self.models,
         )

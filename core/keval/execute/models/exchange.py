@@ -31,6 +31,7 @@ from keval.seams.distribution import Limits
 from keval.seams.finish_reason import FinishReason
 from keval.seams.infrastructure import AttemptKey, Middleware, ProxyRoute
 from keval.seams.interfaces import has_flag
+from keval.seams.request_log import RequestLog
 from keval.seams.traffic import AttemptTraffic, RunTraffic
 
 MakeGate: TypeAlias = Callable[[], Gate]
@@ -150,7 +151,11 @@ class ModelExchange:
 
         async def exchange(request: ModelRequest, send: Next) -> ModelResponse:
             attempt = self._attempts.get(request.headers.get(ASKER_HEADER, ""), unknown)
-            who, scope = attempt.asker, attempt.scope
+            told, who, scope = attempt.asker, attempt.asker, attempt.scope
+            if asker.role == "context":  # it is the server that asks: in the attempt, and not in the agent's name
+                told, requests = attrs.evolve(who, role="context", label=asker.label), RequestLog(meter=scope.meter)
+                requests.refusals = scope.requests.refusals  # the waits are the trial's
+                scope = attrs.evolve(scope, requests=requests)
 
             async def leave(request: ModelRequest) -> ModelResponse:
                 try:
@@ -169,7 +174,7 @@ class ModelExchange:
             try:
                 last = _reporting(send, scope, scope.traffic or self.traffic)
                 sending = _chain(self.middleware, leave if metered else last)
-                response = await gate.ask(_known(request, who, endpoint, scope), sending, scope)
+                response = await gate.ask(_known(request, told, endpoint, scope), sending, scope)
                 answered = response.status < 300  # as the proxy has it, which meters no redirect
             except OutageError as error:
                 self._give_up(who, error, gate)
@@ -352,8 +357,7 @@ async def resolve_models(
 
 
 async def lead(
-    agents: Iterable[ResolvedPlugin],
-    judges: Iterable[ResolvedPlugin],
+    askers: Iterable[ResolvedPlugin],
     endpoints: Mapping[str, Endpoint],
     exchange: ModelExchange,
     scope: ResourceScope,
@@ -367,9 +371,8 @@ async def lead(
     scope.close_later(exchange)
     models: dict[ModelField, Model] = {}
     proxied: dict[ModelField, ProxyRoute] = {}
-    askers = [(Asker("agent", item.label), item) for item in agents]
-    askers += [(Asker("judge", item.label), item) for item in judges]
-    for asker, item in askers:
+    for item in askers:
+        asker = item.asker
         _check_alike(item, endpoints)
         for field, model in item.models.items():
             endpoint = model.endpoint or endpoints[str(model)]

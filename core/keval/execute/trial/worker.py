@@ -177,6 +177,15 @@ class PlanWorker:
         if self.plan.tasks is not None:
             with attempt.stopwatch.paused():
                 info, workspace = await self.plan.tasks.enter(stack, info, self.ready.agents[key.agent])
+        scope = RequestScope(
+            attempt.stopwatch,
+            builder.requests,
+            headers=lambda: attempt.headers,
+            traffic=attempt.traffic,
+            meter=attempt.meter,
+        )
+        marked = await stack.enter_async_context(self.ready.exchange.request_scope(attempt.asker, scope))
+        attempt = attrs.evolve(attempt, model_headers=self._headers(attempt) | marked)
         servers: list[McpServer] = []
         facts: dict[str, Any] = {}
         # The wait for a place at a server is no part of the trial's time.
@@ -196,15 +205,6 @@ class PlanWorker:
         if workspace is not None:
             with attempt.stopwatch.paused():
                 await workspace.begin()
-        scope = RequestScope(
-            attempt.stopwatch,
-            builder.requests,
-            headers=lambda: attempt.headers,
-            traffic=attempt.traffic,
-            meter=attempt.meter,
-        )
-        marked = self.ready.exchange.request_scope(attempt.asker, scope)
-        headers = self._headers(attempt) | await stack.enter_async_context(marked)
         return Context(
             trial=key.id,
             condition=key.condition,
@@ -212,7 +212,7 @@ class PlanWorker:
             attempt=attempt.number,
             instructions=system_prompt(prompts, servers, self.ready.agents[key.agent]),
             servers=tuple(servers),
-            model_headers=headers,
+            model_headers=attempt.model_headers,
             # Not by the arm, so that arms differ in nothing else; an answer that is asked for again has its own.
             seed=trial_seed(self.plan.evaluation.execution.seed, sample.id, key.repetition, attempt.resamples),
             history=sample.history,
@@ -249,15 +249,9 @@ class PlanWorker:
         if connected is None:
             problem = f"a context gave the trial the server {server!r:.100}, which is not one of those it started with"
             raise TrialError(problem, stage="context", kind="bad_context")
-        execution = self.plan.evaluation.execution
-        given = opened.given(
-            server if info.workspace is None else server.in_workspace(info.workspace),
-            execution,
-            info,
-            attempt.shuffled_results,
-            emit=attempt.emit,
-            admit=attempt.meter.tapped if attempt.meter is not None else None,
-        )
+        placed = server if info.workspace is None else server.in_workspace(info.workspace)
+        given = opened.given(placed, self.plan.evaluation.execution, info, attempt.shuffled_results)
+        given = attrs.evolve(given, emit=attempt.emit, meter=attempt.meter, model_headers=attempt.model_headers)
         if opened.recorded is not None:
             given = opened.recorded.served(given, attempt.info, attempt.stopwatch.expire)
         if attempt.traffic is not None:

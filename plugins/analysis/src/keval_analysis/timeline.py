@@ -377,7 +377,8 @@ def measured_times(transcript: Transcript, traffic: Sequence[Traffic], told: Tim
     It cannot where it has other model calls than the transcript, as middleware may have answered some of them, and
     where the transcript carries earlier turns.
     """
-    asked = [each for each in traffic if isinstance(each, ModelTraffic) and each.request.asks_for_reply]
+    models = [each for each in traffic if isinstance(each, ModelTraffic) and each.asker.role == "agent"]
+    asked = [each for each in models if each.request.asks_for_reply]
     # A recording has exchanges in the order in which they ended.
     asked.sort(key=lambda each: each.began)
     replied = [each for each in asked if _is_reply(each)]
@@ -386,7 +387,7 @@ def measured_times(transcript: Transcript, traffic: Sequence[Traffic], told: Tim
         return told
     replied.sort(key=lambda each: each.ended or 0)
     refused = tuple(_refused(asked, replied, origin))
-    models = {number: _span(each, origin) for number, each in enumerate(replied, start=1)}
+    spans = {number: _span(each, origin) for number, each in enumerate(replied, start=1)}
     found = ((number, tokens_of(each)) for number, each in enumerate(replied, start=1))
     calls = {
         index: Span(_on_the_wall(span.start, refused), span.duration) for index, span in told.calls.items()
@@ -397,7 +398,7 @@ def measured_times(transcript: Transcript, traffic: Sequence[Traffic], told: Tim
         turns[turn] = Span(start, None if start is None or end is None else end - start)
     return Times(
         turns,
-        models,
+        spans,
         calls,
         _exchange_spans(transcript, origin),
         refused,

@@ -13,7 +13,7 @@ import attrs
 from keval import Manifest, Run, Transcript, Trial
 from keval.config.evaluation import Budget
 from keval.records.manifest import Rates
-from keval.records.models import Price, dollars
+from keval.records.models import Price, cost_of, dollars
 from keval.records.scores import Judgement
 
 _Told: TypeAlias = tuple[Transcript | Judgement, float | None]
@@ -229,6 +229,9 @@ class RunBudget:
         transcripts = [trial.transcript, *(attempt.transcript for attempt in trial.attempts)]
         rate, group = self.rates.attempt, (_TRIAL, trial.agent, trial.condition)
         told = [(each, rate(trial.agent, each)) for each in transcripts if each is not None]
+        sampled = [exchange.sampled for each, _ in told for exchange in each.exchanges if exchange.sampled is not None]
+        costs = [cost_of(self.rates.models.get(each.model), each.usage) for each in sampled]
+        told += [(Transcript(usage=each.usage, model_calls=1), usd) for each, usd in zip(sampled, costs, strict=True)]
         self._count(group, told, self.rates.agents.get(trial.agent), typical=trial.failure is None)
 
     def _count_judgement(self, judge: str, judgement: Judgement) -> None:

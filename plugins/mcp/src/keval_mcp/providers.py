@@ -14,11 +14,11 @@ import attrs
 from attrs.validators import ge, gt, optional
 
 from keval.errors import PreflightError
+from keval.records.models import Model
 from keval.records.servers import KEEPS_TRIALS_APART, Sharing, Transport
 from keval.records.trial import Sample
 from keval.seams.contexts import (
     BringUp,
-    ClientPolicy,
     DynamicTools,
     Isolation,
     Provision,
@@ -29,7 +29,8 @@ from keval.seams.contexts import (
 )
 from keval.seams.interfaces import ContextSource
 from keval_clients.network import SYSTEM, Tls, check_headers, check_variables
-from keval_mcp.server.options import Accept, Auth, Elicitation, Revision, check_roots, find_command, is_url
+from keval_mcp.server.client import Client, client_of
+from keval_mcp.server.options import Auth, Revision, find_command, is_url
 from keval_mcp.text_log import FollowedTexts
 
 
@@ -54,6 +55,11 @@ def _with_cert(provider: _Remote, field: attrs.Attribute[Any], given: Any) -> No
 def _stands_alone(provider: _Remote, field: attrs.Attribute[Auth | None], auth: Auth | None) -> None:
     if auth is not None and "authorization" in {name.lower() for name in provider.headers}:
         raise ValueError("'auth' must stand alone; remove authorization from headers, or remove auth")
+
+
+def _answers_apart(provider: _Server, field: attrs.Attribute[Client], client: Client) -> None:
+    if client.answers_by_trial and provider.isolation == "condition":
+        raise ValueError("'isolation' must be trial, as the client's model, or its script, answers a trial each")
 
 
 def _can_be_spoken(provider: _Server, field: attrs.Attribute[Revision | None], protocol: Revision | None) -> None:
@@ -111,6 +117,8 @@ class ProxiedServer(ServerSpec):
 @attrs.frozen(kw_only=True)
 class _Server:
     _transport: ClassVar[Transport]
+    applies_middleware: ClassVar[bool] = True
+    moved_keys: ClassVar[Mapping[str, str]] = {name: f"client: {{{name}: …}}" for name in ("elicitation", "roots")}
     tap: bool = True
     isolation: Isolation = "auto"
     max_clients: int | None = attrs.field(default=None, validator=optional(ge(1)))
@@ -120,17 +128,20 @@ class _Server:
     dynamic_tools: DynamicTools = "fail"
     instructions: str = ""
     server_instructions: bool = attrs.field(default=True, validator=_with_tap)
-    elicitation: Elicitation = attrs.field(default="decline", validator=_with_tap)
-    roots: tuple[Path, ...] = attrs.field(default=(), validator=_with_tap)
     protocol: Revision | None = attrs.field(default=None, validator=[_with_tap, _can_be_spoken])
     offer: Offer = attrs.field(default="everything", validator=_with_tap)
+    client: Client = attrs.field(default=Client(), validator=[_with_tap, _answers_apart])
+    sampling_model: Model | None = attrs.field(init=False, repr=False)  # among the fields, where the core finds models
+
+    @sampling_model.default
+    def _asked_for_servers(self) -> Model | None:
+        return self.client.sampling.model
 
     def planned_sharing(self) -> Sharing | None:
         """Return whether trials share the server, as far as the options say."""
         return planned_sharing(self._spec(""))
 
     def _spec(self, label: str) -> ServerSpec:
-        answer = self.elicitation.accept if isinstance(self.elicitation, Accept) else self.elicitation
         return ProxiedServer(
             name=label,
             transport=self._transport,
@@ -143,7 +154,7 @@ class _Server:
             max_clients=self.max_clients,
             server_instructions=self.server_instructions,
             protocol=self.protocol,
-            policy=ClientPolicy(answer, tuple(str(root.absolute()) for root in self.roots)),
+            client=self.client,
             offer=self.offer,
         )
 
@@ -189,7 +200,7 @@ class Stdio(_Server):
         # The fresh folder is made later, so a relative command is looked for in what is copied into it.
         cwd = Path(server.cwd) if server.cwd is not None else begun
         command = find_command(server.name, self.command, self.env, cwd)
-        check_roots(server.name, self.roots)
+        self.client.prepare(server.name)
         yield attrs.evolve(server, command=command)
 
     def _spec(self, label: str) -> ServerSpec:
@@ -229,7 +240,7 @@ class _Remote(_Server):
 
         @asynccontextmanager
         async def ready(server: ServerSpec) -> AsyncIterator[ServerSpec]:
-            check_roots(server.name, self.roots)
+            self.client.prepare(server.name)
             if login is not None:
                 await login.prepare()
             async with bring_up(server) if bring_up is not None else nullcontext(server) as up:
@@ -313,6 +324,8 @@ def planned_sharing(server: ServerSpec) -> Sharing | None:
         return Sharing(False, "isolation: trial", verified=_is_seen(server))
     if server.uses_workspace:
         return Sharing(False, "it works in the workspace of each trial")
+    if client_of(server).answers_by_trial:
+        return Sharing(False, "its client answers each trial by itself", verified=_is_seen(server))
     if server.isolation == "condition" and not server.keeps_trials_apart:
         return Sharing(True, "isolation: condition", verified=False)
     if server.folder is not None and server.isolation != "condition":

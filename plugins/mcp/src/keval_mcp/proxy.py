@@ -26,7 +26,9 @@ from keval_mcp.passage.offered import Offered
 from keval_mcp.passage.passage import Link, Passage
 from keval_mcp.providers import KeptSkills, ProxiedServer, planned_sharing, sharing_of, tell
 from keval_mcp.reconciliation import as_observed, check
+from keval_mcp.server.answers import ClientAnswers
 from keval_mcp.server.audience import Audience
+from keval_mcp.server.client import client_of
 from keval_mcp.server.connection import ServerConnection, Starter, StartMeter, connection_to, in_folder
 from keval_mcp.server.difference import difference
 from keval_mcp.server.pool import Pool
@@ -227,10 +229,11 @@ class Tapped:
         offered.take(listing)
         progress_timeout = partial(ProgressTimeout, server.timeout, server.max_timeout)
         texts = None if proxied is None else proxied.texts
-        passage = Passage(link, offered, progress_timeout, use.emit, use.traffic_log, use.admit, texts=texts)
+        answers = ClientAnswers(link.audience.client, use, offered.log)
+        passage = Passage(link, offered, progress_timeout, answers, use.emit, use.traffic_log, use.meter, texts=texts)
         # The way to the server beside that of the agent: nothing is changed, and no call is the agent's.
         offered = Offered(server.name, "freeze", Changes.of((), {}, listing).trial(), CallLog())
-        source = Passage(link, offered, progress_timeout, traffic_log=use.traffic_log, guest=True)
+        source = Passage(link, offered, progress_timeout, answers, traffic_log=use.traffic_log, guest=True)
         stack.push_async_callback(source.close)
         return McpServer(
             name=server.name,
@@ -390,7 +393,7 @@ class PlayedServer(Tapped):
         listing = Listing.told(known["listing"]) if "listing" in known else self.changes.original
         # A recording has what was listed, so no tools are read again.
         declared = _declared_when(opened)
-        link = ReplayedLink(cassette, Audience(use.name, use.server.policy, lambda: None, declared), own)
+        link = ReplayedLink(cassette, Audience(use.name, client_of(use.server), lambda: None, declared), own)
         async with AsyncExitStack() as stack:
             yield await self.reached(use, link, listing, stack)
 

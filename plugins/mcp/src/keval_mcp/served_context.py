@@ -14,7 +14,7 @@ from keval.errors import PluginError, PreflightError, Problem, suggestion
 from keval.execute.bringup.preflight import open_context
 from keval.execute.bringup.resources import ResourceScope
 from keval.execute.bringup.servers import OpenedContext
-from keval.execute.models.exchange import all_of
+from keval.execute.models.exchange import all_of, learn_keys, resolve_models
 from keval.plan.construct import Constructor, contexts_of
 from keval.plan.plan import ResolvedPlugin
 from keval.records.servers import ContextToolListings, McpServer
@@ -51,6 +51,10 @@ class ServedContext:
         try:
             # As for one trial: no tool is called to learn whether sessions could share the server.
             opened = await open_context(context, evaluation, scope, redactor, ahead=1)
+            endpoints = await resolve_models([context], evaluation, scope)
+            learn_keys(redactor, endpoints.values())
+            for field, model in context.models.items():
+                opened.models[field] = attrs.evolve(model, endpoint=endpoints[str(model)])
             yield cls(label, opened, evaluation.execution)
         finally:
             await scope.close()

@@ -47,6 +47,10 @@ def totals(summary: Summary) -> Iterator[str]:
         yield counted(model_calls, "model call")
     if (tool_calls := _sum(entry.tool_calls for entry in summary.trials)) is not None:
         yield counted(tool_calls, "tool call")
+    if answers := sum(entry.sampling.answers for entry in summary.trials):
+        took = [entry.sampling.usage for entry in summary.trials]
+        sampled = _sum(part for usage in took for part in (usage.input_tokens, usage.output_tokens))
+        yield counted(answers, "answer") + " to servers" + (f" ({token_count(sampled)})" if sampled is not None else "")
     usages = [usage for entry in summary.trials for usage in (entry.usage, entry.given_up.usage)]
     usages += [entry.usage for entry in summary.judging]
     unknown = sum(usage.unknown for usage in usages)
@@ -57,9 +61,9 @@ def totals(summary: Summary) -> Iterator[str]:
 
 
 def total_cost(summary: Summary) -> Cost:
-    """Return what all trials and judgements of a run cost."""
+    """Return what all trials and judgements of a run cost, and what servers asked of models."""
     entries: list[ArmTrials | JudgingTotal] = [*summary.trials, *summary.judging]
-    return sum((entry.cost for entry in entries), Cost())
+    return sum((entry.cost for entry in (*entries, *(arm.sampling for arm in summary.trials))), Cost())
 
 
 def _money(summary: Summary) -> str:

@@ -228,6 +228,8 @@ def _exchange(exchange: ServerExchange) -> Text:
         head, told = f"notification from {sender}: {exchange.method}", exchange.params
     else:
         by = exchange.server if exchange.answered_by == "server" else f"the {exchange.answered_by}"
+        if exchange.sampled is not None:
+            by = f"{exchange.sampled.model} ({_known(exchange.sampled.usage.total)} tokens, none of the agent's)"
         head, told = f"request from {sender}, answered by {by}: {exchange.method}", exchange.result or {}
     said = f"error: {exchange.error}" if exchange.error is not None else json.dumps(told, ensure_ascii=False)
     return Text.assemble(("  ⇄ ", "green"), safe(head), safe(f" {said}", "dim"))

@@ -241,6 +241,13 @@ class GivenUp:
 
 
 @attrs.frozen
+class Sampling(GivenUp):
+    """The `answers` that servers got of contexts' clients as a model's, and the model calls for these, if any."""
+
+    answers: int = 0
+
+
+@attrs.frozen
 class ArmTrials(OfArm):
     """What happened to the trials of one arm.
 
@@ -270,6 +277,7 @@ class ArmTrials(OfArm):
     dropped: Mapping[ContentKind, int] = attrs.field(factory=dict)
     truncated: int = 0
     uncalled: int | None = None
+    sampling: Sampling = attrs.field(default=Sampling(), metadata={"sparse": True})
 
 
 @attrs.frozen

@@ -8,11 +8,21 @@ from typing import Any
 import attrs
 
 from keval.records.manifest import ConditionEntry, Rates
+from keval.records.models import cost_of
 from keval.records.scores import Judgement
-from keval.records.transcript import ContentKind, ToolCall
+from keval.records.transcript import ContentKind, ModelUsage, ToolCall
 from keval.records.trial import Trial
 from keval_analysis.failure_tally import FailureTally
-from keval_analysis.findings.summary import ArmTrials, Compliance, Cost, GivenUp, JudgingTotal, ToolUse, UsageTotal
+from keval_analysis.findings.summary import (
+    ArmTrials,
+    Compliance,
+    Cost,
+    GivenUp,
+    JudgingTotal,
+    Sampling,
+    ToolUse,
+    UsageTotal,
+)
 from keval_analysis.stats.cost_effectiveness import Expenses
 from keval_analysis.stats.intervals import quantile
 
@@ -142,6 +152,7 @@ class Tally:
     usage: UsageTotal = UsageTotal()
     given_up: GivenUp = GivenUp()
     cost: Cost = Cost()
+    sampling: Sampling = attrs.field(factory=Sampling)
     failures: FailureTally = attrs.field(factory=FailureTally)
     dropped: Counter[ContentKind] = attrs.field(factory=Counter)
     compliance: Counter[str] = attrs.field(factory=Counter)
@@ -162,6 +173,10 @@ class Tally:
         else:
             self.truncated += trial.truncated
         costs: list[float | None] = []
+        transcripts = (trial.transcript, *(attempt.transcript for attempt in trial.attempts))
+        for each in (each for transcript in transcripts if transcript for each in transcript.exchanges):
+            if each.method == "sampling/createMessage" and each.answered_by == "policy" and each.result is not None:
+                self._add_sampled(each.sampled)
         for attempt in trial.attempts:
             if attempt.transcript:
                 before, usd = self.given_up, self._rates.attempt(trial.agent, attempt.transcript)
@@ -186,6 +201,12 @@ class Tally:
             told = trial.transcript is not None and trial.transcript.usage.cost is not None
             self.cost = self.cost.plus(total, by_provider=told and total is not None)
 
+    def _add_sampled(self, took: ModelUsage | None) -> None:
+        self.sampling = before = attrs.evolve(self.sampling, answers=self.sampling.answers + 1)
+        if took is not None:
+            cost = before.cost.plus(cost_of(self._rates.models.get(took.model), took.usage))
+            self.sampling = Sampling(before.model_calls + 1, before.usage.plus(took.usage), cost, before.answers)
+
     def total(self, agent: str, condition: str, entry: ConditionEntry, expenses: Expenses) -> ArmTrials:
         """Return the counts and totals, with the times of what the arm's answers took."""
         durations = expenses.durations
@@ -203,4 +224,5 @@ class Tally:
             duration_p95=quantile(durations, 0.95),
             dropped=dict(self.dropped),
             uncalled=self.uncalled if offers_tools else None,
+            sampling=self.sampling,
         )

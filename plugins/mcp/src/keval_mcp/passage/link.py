@@ -21,7 +21,7 @@ from mcp.types import CLIENT_CAPABILITIES_META_KEY, INTERNAL_ERROR, INVALID_PARA
 from keval.errors import ServerLostError
 from keval.records.cassettes import ReplayMissError, ServerCassette, ServerTraffic, TrafficError
 from keval.records.transcript import ServerExchange
-from keval_mcp.server.audience import NEEDED, PROGRESS, AgentSession, Audience, Member, note, recorded
+from keval_mcp.server.audience import PROGRESS, AgentSession, Audience, Member, note, recorded
 from keval_mcp.server.connection import ServerConnection
 from keval_mcp.server.session import Listing
 from keval_mcp.server.upstream import CallLostError, CallTimeoutError, Upstream
@@ -68,7 +68,7 @@ def task_in(params: Mapping[str, Any], result: Mapping[str, Any]) -> str | None:
 
 @attrs.define(eq=False)
 class Inputs:
-    """Gives the answers of one attempt: the agent's, if it declares that it can, and otherwise the policy's.
+    """Gives the answers of one attempt: the client's, if it declares that it can, else the agent's, or a refusal.
 
     An agent with a session is asked by it; to one without is returned what is needed, and it makes its request again.
     """
@@ -85,7 +85,7 @@ class Inputs:
         That still says what is needed if an agent without a session can answer it.
 
         Raises:
-            MCPError: the server refuses, neither agent nor policy has an answer, or it asks without end.
+            MCPError: the server refuses, neither agent nor client has an answer, or it asks without end.
         """
         self._note_answers(params.get("inputResponses"))
         for _ in range(_ROUNDS):
@@ -108,19 +108,19 @@ class Inputs:
         able = (params.get("_meta") or {}).get(CLIENT_CAPABILITIES_META_KEY)
         needed = {name: asked for name, asked in _requests(result).items() if name not in besides}
         lacking = [asked["method"] for asked in needed.values() if self._asked_by_session(asked) is None]
-        if any(isinstance(able, dict) and NEEDED.get(method) in able for method in lacking):
+        if any(isinstance(able, dict) and self.audience.of_agent(method) in able for method in lacking):
             self._open.update(needed)
             return None
         return {name: await self._answer(asked) for name, asked in needed.items()}
 
     def _asked_by_session(self, asked: Mapping[str, Any]) -> AgentSession | None:
-        able = NEEDED.get(asked["method"])
+        able = self.audience.of_agent(asked["method"])
         return next((each for each in self.member.agents if able in each.capabilities), None)
 
     async def _answer(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         method, params, session = asked["method"], asked.get("params") or {}, self._asked_by_session(asked)
         if session is None:
-            return await self.audience.answer_by_policy([self.member.log], method, params)
+            return await self.audience.answer_by_client(self.member.answers, [self.member.log], method, params)
         exchange = ServerExchange(self.audience.name, method, "server", params, answered_by="agent")
         return await recorded([self.member.log], exchange, session.ask(method, params))
 
@@ -425,7 +425,7 @@ class _Call:
 class ReplayedLink:
     """Answers the requests of one attempt from `cassette`, as `LiveLink` does; what it lacks raises ReplayMissError.
 
-    What the server asked is asked again: the agent, or the policy of `audience`, answers as it did.
+    What the server asked is asked again: the agent, or the client of `audience`, answers as it did.
     """
 
     cassette: ServerCassette

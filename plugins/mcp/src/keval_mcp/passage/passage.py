@@ -27,6 +27,7 @@ from keval.records.cassettes import ReplayMissError, ServerTrafficLog, TrafficEr
 from keval.records.servers import CallLog
 from keval.records.transcript import ServerExchange
 from keval.seams.live_events import EmitEvent
+from keval.seams.use_meter import UseMeter
 from keval_mcp.passage.call_record import CallRecord
 from keval_mcp.passage.link import (
     FAILURES,
@@ -45,6 +46,7 @@ from keval_mcp.passage.link import (
 from keval_mcp.passage.offered import Offered
 from keval_mcp.passage.tasks import Tasks
 from keval_mcp.schemas import fit
+from keval_mcp.server.answers import ClientAnswers
 from keval_mcp.server.audience import PROGRESS, TOOLS_LIST_CHANGED, AgentSession, note, recorded
 from keval_mcp.server.session import Listing, check_result, is_beside_tools, tool_error
 from keval_mcp.server.upstream import CallLostError, CallTimeoutError
@@ -64,19 +66,19 @@ class Passage:
     """Forwards the calls of one attempt by `link`, and records each of them in `log`.
 
     An agent in keval's own process reaches it through a `Channel`; to others the tap serves it. `offered` is what the
-    agent is offered, and the way of its calls through the interventions. `progress_timeout` makes that of a request,
-    and `emit` is told of calls: `server_called` and `server_returned`. What else passes than calls is recorded as
-    exchanges; `agents` are the sessions in which the agent hears of it. `traffic_log` keeps all that passes, if the run
-    is recorded. `admit` is asked before each call, if trials have limits. A `guest` asks beside the attempt's agent,
-    which alone hears the server and closes the link. `texts` follows the resources and prompts that the agent gets.
+    agent is offered, and the way of its calls through the interventions. `progress_timeout` makes that of a request.
+    `emit`, `traffic_log` and `meter` are those of its use, and `agents` the sessions in which the agent hears what else
+    passes. A `guest` asks beside the attempt's agent, which alone hears the server and closes the link. `texts` follows
+    the resources and prompts that the agent gets.
     """
 
     link: Link
     offered: Offered
     progress_timeout: Callable[[], ProgressTimeout]
+    answers: ClientAnswers
     emit: EmitEvent | None = None
     traffic_log: ServerTrafficLog | None = None
-    admit: Callable[[], str | None] | None = None
+    meter: UseMeter | None = None
     guest: bool = False
     texts: FollowedTexts | None = None
     log: CallLog = attrs.field(init=False)
@@ -180,7 +182,7 @@ class Passage:
         Raises:
             MCPError: the server refused the call; raised again towards the agent as it came.
         """
-        if self.admit is not None and (refusal := self.admit()) is not None:
+        if self.meter is not None and (refusal := self.meter.tapped()) is not None:
             return self._instead(params, tool_error(refusal))
         await self._declare_for(params)
         created: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()

@@ -39,7 +39,7 @@ class TaskCall:
     call: asyncio.Task[Mapping[str, Any]]
     raw: asyncio.Future[dict[str, Any]] = attrs.field(init=False)
     answered: set[str] = attrs.field(factory=set, init=False)
-    """What the task needed and the policy has answered."""
+    """What the task needed and the client has answered."""
     _is_over: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:

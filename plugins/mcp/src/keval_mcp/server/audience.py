@@ -11,22 +11,18 @@ from typing import Any, Protocol
 
 import attrs
 from mcp import MCPError
-from mcp.types import METHOD_NOT_FOUND
 
 from keval.records.cassettes import ServerTrafficLog, TrafficError
 from keval.records.servers import CallLog
-from keval.records.transcript import ServerExchange
-from keval.seams.contexts import ClientPolicy
-from keval_mcp.server.options import declared, policy_answer
+from keval.records.transcript import ModelUsage, ServerExchange
+from keval_mcp.server.answers import NEEDED, ClientAnswers
+from keval_mcp.server.client import Client
 from keval_mcp.server.session import Listing
 
 PROGRESS = "notifications/progress"
 TOOLS_LIST_CHANGED = "notifications/tools/list_changed"
 RELATED_TASK = "io.modelcontextprotocol/related-task"
 """What names the task in the `_meta` of messages about one."""
-
-NEEDED = {"elicitation/create": "elicitation", "roots/list": "roots", "sampling/createMessage": "sampling"}
-"""The capability that a client declares to be asked each of these."""
 
 _MOST = 1000
 """Exchanges that are kept of one attempt with one server."""
@@ -53,6 +49,7 @@ class Member(Protocol):
     """
 
     log: CallLog
+    answers: ClientAnswers
     agents: list[AgentSession]
     subscribed: set[str]
     traffic_log: ServerTrafficLog | None
@@ -81,14 +78,14 @@ class Member(Protocol):
 class Audience:
     """The attempts that use one connection with the server `name`.
 
-    An attempt with a server of its own passes on to its agent what the agent declares that it can do. All else is
-    answered by `policy`. `passed_on` are the capabilities of the agent that the server is told of. `relist` is called
-    when the server says that its tools have changed. `unconfirmed` has what to set when the server listens for changes
-    of these resources.
+    An attempt with a server of its own passes on to its agent what the agent declares that it can do, and `client` does
+    not. All else is answered by that. `passed_on` are the capabilities of the agent that the server is told of.
+    `relist` is called when the server says that its tools have changed. `unconfirmed` has what to set when the server
+    listens for changes of these resources.
     """
 
     name: str
-    policy: ClientPolicy
+    client: Client
     relist: Callable[[], object]
     passed_on: Mapping[str, Any] = attrs.field(factory=dict)
     members: list[Member] = attrs.field(factory=list, init=False)
@@ -99,7 +96,19 @@ class Audience:
     @property
     def capabilities(self) -> Mapping[str, Any]:
         """What the server is told that its client can do."""
-        return {**declared(self.policy), **self.passed_on}
+        own = self.client.capabilities
+        extensions = {**(self.passed_on.get("extensions") or {}), **self.client.extensions}
+        return {**self.passed_on, **own, **({"extensions": extensions} if extensions else {})}
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the server is told of its client, as `initialize` has it."""
+        return {"capabilities": self.capabilities, "clientInfo": self.client.info}
+
+    def of_agent(self, method: str) -> str | None:
+        """Return the capability by which an agent is asked; `None` where the client answers, or nothing declares it."""
+        needed = NEEDED.get(method)
+        return None if needed in self.client.capabilities else needed
 
     async def answer(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Answer a request of the server; it is recorded in the log of each attempt with a request under way."""
@@ -108,7 +117,7 @@ class Audience:
         concerned = self._of_task(params) or busy or [*self.members]
         traffic_logs = [(log, log.begin("asked", method, params)) for each in concerned if (log := each.traffic_log)]
         try:
-            result = await self._answer([member.log for member in concerned], method, params)
+            result = await self._answer(concerned, method, params)
         except MCPError as refused:
             error = TrafficError("refused", refused.message, code=refused.code, data=refused.data)
             for log, number in traffic_logs:
@@ -118,10 +127,13 @@ class Audience:
             log.end(number, result)
         return result
 
-    async def answer_by_policy(self, logs: Iterable[CallLog], method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer a request of the server as the policy says. Raises MCPError when it has no answer."""
+    async def answer_by_client(
+        self, answers: ClientAnswers, logs: Iterable[CallLog], method: str, params: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Answer a request of the server as the context's client does. Raises MCPError when it has no answer."""
         asked = ServerExchange(self.name, method, "server", params, answered_by="policy")
-        return await recorded(logs, asked, self._by_policy(method, params))
+        took: list[ModelUsage] = []
+        return await recorded(logs, asked, answers.answer(method, params, took), took)
 
     def hear(self, method: str, params: Mapping[str, Any]) -> None:
         """Record a notification of the server, and pass it on to the agents that it concerns."""
@@ -164,22 +176,18 @@ class Audience:
         finally:
             del self._progress[token]
 
-    async def _answer(self, logs: Iterable[CallLog], method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    async def _answer(self, concerned: Sequence[Member], method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        logs = [member.log for member in concerned]
         # What keval does not know, and is nothing that is declared, the agent may.
-        needed = NEEDED.get(method)
+        needed, known = self.of_agent(method), method in NEEDED
         for member in self.members:
             for agent in member.agents:
                 # Where several attempts use a server, nobody knows which of them it asks.
-                if member.own and (needed is None or (needed in self.passed_on and needed in agent.capabilities)):
+                if member.own and (not known or (needed in self.passed_on and needed in agent.capabilities)):
                     asked = ServerExchange(self.name, method, "server", params, answered_by="agent")
                     return await recorded(logs, asked, agent.ask(method, params))
-        return await self.answer_by_policy(logs, method, params)
-
-    async def _by_policy(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        answer = policy_answer(self.policy, method, params)
-        if answer is None:
-            raise MCPError(METHOD_NOT_FOUND, f"no client here answers {method}")
-        return answer
+        answers = concerned[0].answers if concerned else ClientAnswers(self.client)
+        return await self.answer_by_client(answers, logs, method, params)
 
     def _hearers(self, method: str, params: Mapping[str, Any]) -> Iterable[Member]:
         if method == "notifications/resources/updated":
@@ -197,9 +205,15 @@ class Audience:
 
 
 async def recorded(
-    logs: Iterable[CallLog], exchange: ServerExchange, answer: Awaitable[dict[str, Any]]
+    logs: Iterable[CallLog],
+    exchange: ServerExchange,
+    answer: Awaitable[dict[str, Any]],
+    took: Sequence[ModelUsage] = (),
 ) -> dict[str, Any]:
-    """Wait for the answer to a request and return it; the exchange is recorded however it ends."""
+    """Wait for the answer to a request and return it; the exchange is recorded however it ends.
+
+    `took` has by then what a model took, if one answered.
+    """
     at, began = time.time(), time.perf_counter()
     result: dict[str, Any] | None = None
     error: str | None = "it was not answered"
@@ -211,12 +225,12 @@ async def recorded(
         error = refused.message
         raise
     finally:
-        took = time.perf_counter() - began
-        note(logs, attrs.evolve(exchange, result=result, error=error, at=at, duration=took))
+        told = attrs.evolve(exchange, result=result, error=error, sampled=next(iter(took), None))
+        note(logs, attrs.evolve(told, at=at, duration=time.perf_counter() - began))
 
 
 def note(logs: Iterable[CallLog], exchange: ServerExchange) -> None:
-    """Add an exchange to logs, the first 1,000 of each."""
+    """Add an exchange to logs, the first 1,000 of each, and all that cost something."""
     for log in logs:
-        if len(log.exchanges) < _MOST:
+        if len(log.exchanges) < _MOST or exchange.sampled is not None:
             log.exchanges.append(exchange)

@@ -22,6 +22,7 @@ from keval.processes import supervised
 from keval.records.servers import ServerStarts
 from keval.seams.contexts import ServerSpec
 from keval_mcp.server.audience import Audience
+from keval_mcp.server.client import client_of
 from keval_mcp.server.difference import difference
 from keval_mcp.server.session import Listing
 from keval_mcp.server.upstream import Upstream
@@ -62,7 +63,7 @@ class ServerConnection:
     _relistings: set[asyncio.Task[None]] = attrs.field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.audience = Audience(self.server.name, self.server.policy, self._relist_soon)
+        self.audience = Audience(self.server.name, client_of(self.server), self._relist_soon)
 
     async def declare(self, capabilities: Mapping[str, Any]) -> Listing:
         """Tell the server what an agent can do, and return what it lists then; a session begins anew for that.

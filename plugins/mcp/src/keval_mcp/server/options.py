@@ -1,4 +1,4 @@
-"""Options of a server that are more than a value: its authentication, what keval answers it, and its command."""
+"""Options of a server that are more than a value: its authentication, and its command."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import attrs
@@ -14,7 +14,6 @@ from attrs.validators import gt, lt, optional
 
 from keval.errors import PreflightError
 from keval.processes import search_path
-from keval.seams.contexts import ClientPolicy
 from keval_clients.network import check_key
 
 Algorithm: TypeAlias = Literal[
@@ -102,63 +101,6 @@ def is_url(text: str) -> bool:
     except ValueError:
         return False
     return parts.scheme in ("http", "https") and bool(parts.hostname)
-
-
-@attrs.frozen
-class Accept:
-    """Forms that a server sends are filled in with these values, by the names of their fields."""
-
-    accept: Mapping[str, Any]
-
-
-Elicitation: TypeAlias = Literal["decline", "defaults"] | Accept
-"""What becomes of a form: it is declined, or filled in with its schema's defaults, or with values given."""
-
-
-def check_roots(label: str, roots: tuple[Path, ...]) -> None:
-    """Raise PreflightError when a root of the server `label` is no folder."""
-    for root in roots:
-        if not root.is_dir():
-            raise PreflightError(f"server '{label}': the root '{root}' is not a folder; correct it or leave it out")
-
-
-def declared(policy: ClientPolicy) -> dict[str, Any]:
-    """Return the capabilities that a client with this policy declares: none for what it would only refuse."""
-    capabilities: dict[str, Any] = {}
-    if policy.elicitation != "decline":
-        capabilities["elicitation"] = {}
-    if policy.roots:
-        capabilities["roots"] = {}
-    return capabilities
-
-
-def policy_answer(policy: ClientPolicy, method: str, params: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the result of a server's request; `None` for one that the policy has no answer to, as sampling."""
-    match method:
-        case "elicitation/create":
-            content = _filled(policy, params)
-            return {"action": "decline"} if content is None else {"action": "accept", "content": content}
-        case "roots/list":
-            return {"roots": [{"uri": Path(root).as_uri(), "name": Path(root).name} for root in policy.roots]}
-    return None
-
-
-def _filled(policy: ClientPolicy, params: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the form that a server sent, filled in; `None` if it is declined.
-
-    A form that requires what the policy does not have is declined, and so is a URL to visit, as there is no user.
-    """
-    schema = params.get("requestedSchema")
-    if policy.elicitation == "decline" or not isinstance(schema, dict):
-        return None
-    given = policy.elicitation if isinstance(policy.elicitation, Mapping) else {}
-    content: dict[str, Any] = {}
-    for name, field in (schema.get("properties") or {}).items():
-        if name in given:
-            content[name] = given[name]
-        elif isinstance(field, dict) and "default" in field:
-            content[name] = field["default"]
-    return content if set(schema.get("required") or ()) <= set(content) else None
 
 
 def find_command(label: str, command: str, env: Mapping[str, str], cwd: Path | None) -> str:

@@ -22,15 +22,11 @@ from mcp.shared.dispatcher import CallOptions
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp_types import version as revisions
 
-from keval import __version__
 from keval_mcp.server.options import Revision
 from keval_mcp.server.streams import UNREADABLE
 from keval_mcp.server.transports import forget_refusals, refusals
 
 HANDSHAKES = revisions.HANDSHAKE_PROTOCOL_VERSIONS
-
-CLIENT_INFO: Mapping[str, Any] = {"name": "keval", "version": __version__}
-
 
 CHANGES = {"toolsListChanged": "tools", "promptsListChanged": "prompts", "resourcesListChanged": "resources"}
 """What `subscriptions/listen` can ask for, and the capability that says so."""
@@ -50,7 +46,7 @@ class Session:
 
     introduction: Listing
     _dispatcher: JSONRPCDispatcher
-    _capabilities: Mapping[str, Any]
+    _about: Mapping[str, Any]
 
     async def request(
         self, method: str, params: Mapping[str, Any] | None = None, *, schema: Mapping[str, Any] | None = None
@@ -78,16 +74,16 @@ class Session:
         version = self.introduction.version
         if self.introduction.begins_sessions:
             return params, {"headers": {inbound.MCP_PROTOCOL_VERSION_HEADER: version}}
-        return _enveloped(method, params or {}, version, self._capabilities)
+        return _enveloped(method, params or {}, version, self._about)
 
 
 async def begin(
     dispatcher: JSONRPCDispatcher,
-    capabilities: Mapping[str, Any],
+    about: Mapping[str, Any],
     protocol: str | None = None,
     patience: float = math.inf,
 ) -> Session:
-    """Begin a session as a client with these capabilities, in the revision `protocol`.
+    """Begin a session in the revision `protocol`, as a client that tells `about` itself what `initialize` does.
 
     `patience` is how many seconds a server is waited for that may not know `server/discover`, as it is asked first.
 
@@ -95,7 +91,7 @@ async def begin(
         MCPError: the server refuses it.
         ValueError: what it answers is no such beginning, or its revision of the protocol is unknown or another one.
     """
-    shake, discover = partial(_shaken, dispatcher, capabilities), partial(_discovered, dispatcher, capabilities)
+    shake, discover = partial(_shaken, dispatcher, about), partial(_discovered, dispatcher, about)
     ways: tuple[Callable[[], Awaitable[Listing]], ...] = (shake, partial(discover, _DISCOVERY_SECONDS))
     if protocol in ("2026-07-28", "newest"):
         ways = (partial(discover, patience if protocol == "newest" else math.inf), shake)
@@ -118,19 +114,15 @@ async def begin(
     if protocol not in (None, "newest", spoken):
         can = f"write `protocol: {spoken}`, or leave it out" if spoken in get_args(Revision) else "leave `protocol` out"
         raise ValueError(f"it speaks the revision {spoken} of MCP and not {protocol}; {can}")
-    session = Session(introduction, dispatcher, capabilities)
+    session = Session(introduction, dispatcher, about)
     if introduction.begins_sessions:
         await session.notify("notifications/initialized")
     return session
 
 
-async def _shaken(dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any]) -> Listing:
+async def _shaken(dispatcher: JSONRPCDispatcher, about: Mapping[str, Any]) -> Listing:
     """Return what a server says of itself in the handshake. Raises as `begin` does."""
-    offered = {
-        "protocolVersion": revisions.LATEST_HANDSHAKE_VERSION,
-        "capabilities": dict(capabilities),
-        "clientInfo": dict(CLIENT_INFO),
-    }
+    offered = {"protocolVersion": revisions.LATEST_HANDSHAKE_VERSION, **about}
     # MCP forbids a client to cancel `initialize`, and `server/discover` below.
     answer = _finite(await dispatcher.send_raw_request("initialize", offered, {"cancel_on_abandon": False}))
     version = answer.get("protocolVersion")
@@ -143,9 +135,9 @@ _DISCOVERY_SECONDS = 10.0
 """How long a server that has just refused `initialize` may take to say that it has no sessions."""
 
 
-async def _discovered(dispatcher: JSONRPCDispatcher, capabilities: Mapping[str, Any], patience: float) -> Listing:
+async def _discovered(dispatcher: JSONRPCDispatcher, about: Mapping[str, Any], patience: float) -> Listing:
     """Return what a server without a handshake says of itself. Raises as `begin` does, and TimeoutError."""
-    params, options = _enveloped("server/discover", {}, revisions.LATEST_MODERN_VERSION, capabilities)
+    params, options = _enveloped("server/discover", {}, revisions.LATEST_MODERN_VERSION, about)
     async with asyncio.timeout(None if patience == math.inf else patience):
         answer = _finite(await dispatcher.send_raw_request("server/discover", params, options))
     spoken = answer.get("supportedVersions")
@@ -179,16 +171,19 @@ _DISCOVERED = ("supportedVersions", "resultType")
 
 
 def _enveloped(
-    method: str, params: Mapping[str, Any], version: str, capabilities: Mapping[str, Any]
+    method: str, params: Mapping[str, Any], version: str, about: Mapping[str, Any]
 ) -> tuple[dict[str, Any], CallOptions]:
     """Return a request of the revision without sessions: its parameters, and the headers that HTTP adds."""
     own = params.get("_meta") or {}
     meta = {
         **own,
         types.PROTOCOL_VERSION_META_KEY: version,
-        types.CLIENT_INFO_META_KEY: dict(CLIENT_INFO),
-        # Those of the agent, which `marked` has passed on, and what the policy answers.
-        types.CLIENT_CAPABILITIES_META_KEY: {**(own.get(types.CLIENT_CAPABILITIES_META_KEY) or {}), **capabilities},
+        types.CLIENT_INFO_META_KEY: about["clientInfo"],
+        # Those of the agent, which `marked` has passed on, and what the context's client answers.
+        types.CLIENT_CAPABILITIES_META_KEY: {
+            **(own.get(types.CLIENT_CAPABILITIES_META_KEY) or {}),
+            **about["capabilities"],
+        },
     }
     headers = {inbound.MCP_PROTOCOL_VERSION_HEADER: version, inbound.MCP_METHOD_HEADER: method}
     # The extension io.modelcontextprotocol/tasks adds its methods to those that bear a name.

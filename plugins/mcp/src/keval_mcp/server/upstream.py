@@ -27,6 +27,7 @@ from keval.execute.shielding import settle
 from keval.records.servers import McpServer
 from keval.seams.contexts import ServerSpec
 from keval_mcp.server.audience import Audience
+from keval_mcp.server.client import Client
 from keval_mcp.server.options import shown_url
 from keval_mcp.server.process import ProcessLog
 from keval_mcp.server.session import (
@@ -206,10 +207,10 @@ class Upstream:
                 ):
                     dispatcher = JSONRPCDispatcher(incoming, outgoing)
                     await group.start(dispatcher.run, self._asked, _nothing_left, self._heard)
-                    able = self.audience.capabilities if self.audience else {}
+                    about = (self.audience or Audience(self.server.name, Client(), lambda: None)).about
                     asked = self.server.protocol if isinstance(self.server, ServerSpec) else None
                     # That leaves as long for the handshake.
-                    self._session = await begin(dispatcher, able, asked, patience=within / 2)
+                    self._session = await begin(dispatcher, about, asked, patience=within / 2)
                     self.listing = await Listing.read(self._session)
                     self._ready.set()
                     wanted = dict.fromkeys(told_changes(self.listing.capabilities), True)
@@ -248,7 +249,7 @@ class Upstream:
     async def relist(self, capabilities: Mapping[str, Any]) -> Listing | None:
         """Read the tools again; `None` if the server does not list them in time, or not any more.
 
-        Without sessions, they are listed to a client with these capabilities beside those of the policy.
+        Without sessions, they are listed to a client with these capabilities beside those of the client.
         """
         try:
             listing = await self._within_check(Listing.read(self._session, capabilities))
