@@ -194,7 +194,7 @@ NO_SKILL = "the skills of server 'bad' cannot be read: it lists what are no skil
         (SKILLS, listed(more=[{**OTHER, "size": "44"}]), TEXT, NO_SKILL),
         (SKILLS, {"skills": [{**listed()["skills"][0], "resources": []}]}, TEXT, NO_SKILL),
         (SKILLS, listed(more=[{**OTHER, "uri": "skill://pdf/other.md"}]), TEXT, NO_SKILL),
-        (SKILLS, listed(more=[{**OTHER, "size": 2**24 + 1}]), TEXT, "has more than 512 files or 16 MiB"),
+        (SKILLS, listed("skill://../../pdf/SKILL.md", name="../../pdf"), TEXT, NO_SKILL),
         (SKILLS, listed(more=[OTHER]), TEXT, f"a file is not what skills/list says: {{'uri': '{FILE}', 'size': 44"),
         (SKILLS, listed(more=[ESCAPING, OTHER]), TEXT, "'skill://pdf/%2E%2E/%2E%2E/evil' is no file in skill://pdf/"),
         (

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 from urllib.parse import quote
 
 import attrs
@@ -91,27 +91,18 @@ def no_facts(sample: Sample) -> Mapping[str, Any]:
 Offer: TypeAlias = Literal["everything", "tools"]
 
 
-class KeptSkills(Protocol):
-    """The skills that a server was asked for before the first trial."""
-
-    def kept(self) -> Any:
-        """Return what a recording keeps of them, in JSON's types."""
-
-    def restore(self, kept: Any) -> None:
-        """Take what a recording kept of them. Raises PreflightError, InterventionError."""
-
-
 @attrs.frozen
 class ProxiedServer(ServerSpec):
     """A server with what this package's proxy is told of it alone.
 
     It may `offer` agents its tools alone, neither resources nor prompts nor skills. `texts` follows the resources and
-    prompts that an attempt's agent asks for, and `skills` are those that the server hands out.
+    prompts that an attempt's agent asks for. `skills` are those that it hands out: `kept()` returns what a recording
+    keeps of them, in JSON's types, and `restore` takes it again.
     """
 
     offer: Offer = "everything"
     texts: FollowedTexts | None = attrs.field(default=None, eq=False, repr=False)
-    skills: KeptSkills | None = attrs.field(default=None, eq=False, repr=False)
+    skills: Any = attrs.field(default=None, eq=False, repr=False)
 
 
 @attrs.frozen(kw_only=True)
@@ -141,7 +132,7 @@ class _Server:
         """Return whether trials share the server, as far as the options say."""
         return planned_sharing(self._spec(""))
 
-    def _spec(self, label: str) -> ServerSpec:
+    def _spec(self, label: str) -> ProxiedServer:
         return ProxiedServer(
             name=label,
             transport=self._transport,
@@ -203,7 +194,7 @@ class Stdio(_Server):
         self.client.prepare(server.name)
         yield attrs.evolve(server, command=command)
 
-    def _spec(self, label: str) -> ServerSpec:
+    def _spec(self, label: str) -> ProxiedServer:
         folder = self.cwd if isinstance(self.cwd, WorkingFolder) else None
         cwd = None if self.cwd is None or folder else str(self.cwd)
         return attrs.evolve(super()._spec(label), args=self.args, env=self.env, cwd=cwd, folder=folder)
@@ -249,7 +240,7 @@ class _Remote(_Server):
         server = attrs.evolve(self._spec(label), login=login, bring_up=ready, keeps_trials_apart=keeps_trials_apart)
         yield ServerSource(server, self.instructions, facts)
 
-    def _spec(self, label: str) -> ServerSpec:
+    def _spec(self, label: str) -> ProxiedServer:
         return attrs.evolve(super()._spec(label), url=self.url, headers=self.headers)
 
 
@@ -275,7 +266,7 @@ class ServerSource:
     too; see `ServerSpec.told`.
     """
 
-    server: ServerSpec
+    server: ProxiedServer
     instructions: str = ""
     facts: Facts = no_facts
 
@@ -293,9 +284,6 @@ class ServerSource:
         texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in told.items()}
         meta = {f"keval/{name}": value for name, value in told.items()}
         server = attrs.evolve(self.server, meta=meta, trial_facts=texts)
-        if not isinstance(server, ProxiedServer):
-            yield Provision(self.instructions, (server,))
-            return
         log = FollowedTexts()
         yield Provision(self.instructions, (attrs.evolve(server, texts=log),), text_log=log)
 

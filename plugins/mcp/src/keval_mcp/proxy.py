@@ -24,7 +24,7 @@ from keval_mcp.hints import sharing_by_hints
 from keval_mcp.passage.link import LiveLink, ReplayedLink, ServerUsers, error_in, recorded_error
 from keval_mcp.passage.offered import Offered
 from keval_mcp.passage.passage import Link, Passage
-from keval_mcp.providers import KeptSkills, ProxiedServer, planned_sharing, sharing_of, tell
+from keval_mcp.providers import ProxiedServer, planned_sharing, sharing_of, tell
 from keval_mcp.reconciliation import as_observed, check
 from keval_mcp.server.answers import ClientAnswers
 from keval_mcp.server.audience import Audience
@@ -63,7 +63,7 @@ class McpProxy:
         async with AsyncExitStack() as stack:
             # A server that is played is neither started nor reached: the recording has what it listed.
             if use.cassette is not None and not use.asks_live:
-                listing, sharing = _recorded(use.cassette, _skills_of(server))
+                listing, sharing = _recorded(use.cassette, _proxied(server))
                 changes, told = _offer(use, listing)
                 if sharing is not None and _is_shared_by_hints(server, told):
                     told = attrs.evolve(told, sharing=sharing)
@@ -82,7 +82,7 @@ class McpProxy:
                     told = attrs.evolve(told, sharing=sharing)
                 if use.traffic_log is not None:
                     kept = {**listing.as_kept(), "sharing": told.sharing and attrs.asdict(told.sharing)}
-                    if (skills := _skills_of(server)) is not None:
+                    if (skills := _proxied(server).skills) is not None:
                         kept["skills"] = skills.kept()
                     use.traffic_log.end(use.traffic_log.begin("listed"), kept)
                 if not server.tap:
@@ -127,19 +127,23 @@ def _is_shared_by_hints(server: ServerSpec, listing: ToolListing) -> bool:
     return listing.sharing is not None and listing.sharing.shared and planned_sharing(server) is None
 
 
-def _skills_of(server: ServerSpec) -> KeptSkills | None:
-    return server.skills if isinstance(server, ProxiedServer) else None
+_PLAIN = ProxiedServer("", "stdio")
 
 
-def _recorded(cassette: ServerCassette, skills: KeptSkills | None = None) -> tuple[Listing, Sharing | None]:
+def _proxied(server: ServerSpec) -> ProxiedServer:
+    """Return what the proxy is told of a server; of one that is not of this package's contexts, nothing."""
+    return server if isinstance(server, ProxiedServer) else _PLAIN
+
+
+def _recorded(cassette: ServerCassette, server: ProxiedServer = _PLAIN) -> tuple[Listing, Sharing | None]:
     """Return what a server listed when it was recorded, and whether trials shared it, if the recording says.
 
-    The `skills` that it hands out are restored.
+    The skills that it hands out are restored.
     """
     kept = {**cassette.listed()}
-    sharing, kept_skills = kept.pop("sharing", None), kept.pop("skills", None)
-    if skills is not None:
-        skills.restore(kept_skills)
+    sharing, skills = kept.pop("sharing", None), kept.pop("skills", None)
+    if server.skills is not None:
+        server.skills.restore(skills)
     return Listing.told(kept), Sharing(**sharing) if sharing else None
 
 
@@ -163,8 +167,7 @@ async def _first_connected(server: ServerSpec, stack: AsyncExitStack) -> tuple[S
         raise PreflightError(str(error)) from error
     if not listing.tools:
         others = " and ".join(name for name in ("prompts", "resources") if listing.capabilities.get(name) is not None)
-        tools_alone = isinstance(server, ProxiedServer) and server.offer == "tools"
-        if tools_alone or not others:
+        if _proxied(server).offer == "tools" or not others:
             nothing = "so it changes nothing for an agent; check its configuration"
             raise PreflightError(f"server '{server.name}' lists no tools, {nothing}")
         told = f"only {others}: it changes nothing for agents that take tools alone from MCP servers"
@@ -221,14 +224,13 @@ class Tapped:
         if use.aliases != self.changes.aliases:  # they are known when all servers of the condition are
             self.changes = Changes.of(use.interventions, use.aliases, self.changes.original)
         trial = self.changes.trial(seed=use.seed, trial=use.trial, shuffled_results=use.shuffled_results)
-        proxied = server if isinstance(server, ProxiedServer) else None
-        tools_alone = proxied is not None and proxied.offer == "tools"
+        tools_alone = _proxied(server).offer == "tools"
         offered = Offered(server.name, server.dynamic_tools, trial, CallLog(), tools_alone)
         if link.audience.passed_on:
             offered.begin(listing)
         offered.take(listing)
         progress_timeout = partial(ProgressTimeout, server.timeout, server.max_timeout)
-        texts = None if proxied is None else proxied.texts
+        texts = _proxied(server).texts
         answers = ClientAnswers(link.audience.client, use, offered.log)
         passage = Passage(link, offered, progress_timeout, answers, use.emit, use.traffic_log, use.meter, texts=texts)
         # The way to the server beside that of the agent: nothing is changed, and no call is the agent's.
@@ -403,7 +405,7 @@ def _offer(use: ServerUse, listing: Listing) -> tuple[Changes, ToolListing]:
     server = use.server
     if not server.server_instructions:
         listing = attrs.evolve(listing, instructions=None)
-    if isinstance(server, ProxiedServer) and server.offer == "tools":
+    if _proxied(server).offer == "tools":
         listing = listing.with_tools_alone
     changes = Changes.of(use.interventions, {}, listing)
     offered, original = changes.listing, changes.original if changes.interventions else None

@@ -9,16 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import attrs
-import yaml
 
-from keval.plugin import (
-    ContextSource,
-    Conventions,
-    Intervention,
-    PreflightError,
-    ServerSpec,
-    TrialError,
-)
+from keval.plugin import ContextSource, Conventions, Intervention, PreflightError, ServerSpec, TrialError
 from keval_skills.changes import changed_skills
 from keval_skills.front_matter import FrontMatter, without_entries
 from keval_skills.skill import SkillSource, read_skill_server, skill_way, writing_skills
@@ -67,12 +59,9 @@ class ServedSkills:
 
     @asynccontextmanager
     async def start(self, label: str) -> AsyncIterator[ContextSource]:
-        """Offer the skills to trials. Raises PreflightError: this is no server of keval's own kinds."""
+        """Offer the skills to trials; the server is asked for them before the first one."""
         async with self.server.start(self.origin) as source:
             (server,) = source.servers
-            if not isinstance(server, ServerSpec) or server.uses_workspace:
-                problem = "its skills are read before any trial has a workspace; leave {workspace} out"
-                raise PreflightError(f"server '{self.origin}': {problem}")
             with tempfile.TemporaryDirectory(prefix="keval-skills-") as folder:
                 shelf = _Shelf(self, server, Path(folder))
                 tool = read_skill_server(label, self.origin)
@@ -96,9 +85,6 @@ class _Shelf:
     @property
     def origin(self) -> str:
         return self.provider.origin
-
-    def way(self, agent: Conventions | None) -> str:
-        return self.provider.way(agent)
 
     def kind(self, skill: SkillFolder) -> Literal["skill", "neighbour"]:
         return "skill"
@@ -167,4 +153,5 @@ def _same(text: Any, value: Any) -> bool:
         return text.keys() == value.keys() and all(_same(text[key], value[key]) for key in text)
     if isinstance(text, list) and isinstance(value, list):
         return len(text) == len(value) and all(map(_same, text, value))
-    return bool(text == value or (isinstance(text, str) and yaml.safe_load(text) == value))
+    # Of numbers, booleans and null, YAML has several spellings.
+    return bool(text == value or (isinstance(text, str) and not isinstance(value, str | dict | list)))

@@ -143,7 +143,7 @@ class SkillSource:
         """Give the skills to one attempt at a trial. Raises TrialError."""
         if self.check is not None:
             await self.check()
-        skills, way = self.provider.given, self.provider.way(trial.conventions if trial.workspace else None)
+        skills, way = self.provider.given, skill_way(trial.conventions if trial.workspace else None)
         log = FollowedTexts.of([each.given(each.name, self.provider.kind(each), way) for each in skills])
         if way == READ_SKILL or trial.workspace is None:
             yield Provision(instructions_for(skills, self.provider.origin), (self.server,), text_log=log)

@@ -22,8 +22,6 @@ from keval_mcp.server.connection import ServerConnection, connection_to
 from keval_mcp.server.session import EXTENSION
 from keval_mcp.server.upstream import CallTimeoutError, Upstream
 
-MOST_FILES, MOST_BYTES = 512, 16 * 2**20
-"""What every host takes of one skill (the extension's specification, "Limits")."""
 _MOST_PAGES = 1000
 
 
@@ -117,7 +115,8 @@ def _is_entry(entry: Any) -> bool:
             keys = (("uri", str), ("digest", str), ("size", int))
             fits = all(isinstance(each, dict) and all(isinstance(each.get(k), t) for k, t in keys) for each in files)
             listed = resources == "dynamic" or (fits and any(each["uri"] == uri for each in files))
-            return fits and listed and uri.endswith(f"/{name}/SKILL.md")
+            # The name is that of a folder which is made.
+            return fits and listed and uri.split("/")[-2:] == [name, "SKILL.md"] and name not in ("", ".", "..")
     return False
 
 
@@ -125,8 +124,6 @@ async def _read(upstream: Upstream, entry: Mapping[str, Any]) -> ServedSkill:
     """Read the files of a skill; of a dynamic one, whose files nobody lists, SKILL.md alone."""
     uri, root = entry["uri"], entry["uri"].removesuffix("SKILL.md")
     files = [{"uri": uri}] if entry["resources"] == "dynamic" else entry["resources"]
-    if len(files) > MOST_FILES or sum(each.get("size", 0) for each in files) > MOST_BYTES:
-        raise ValueError(f"{uri} has more than {MOST_FILES} files or {MOST_BYTES // 2**20} MiB")
     contents: dict[str, Mapping[str, Any]] = {}
     for told in files:
         path = unquote(told["uri"].removeprefix(root))
