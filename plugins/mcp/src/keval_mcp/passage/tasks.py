@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import attrs
 from mcp import MCPError
-from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT
+from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, REQUEST_TIMEOUT
 
 from keval_mcp.passage.call_record import CallRecord
 from keval_mcp.passage.link import AgentRequest, Inputs
@@ -86,8 +86,8 @@ class Tasks:
 
     inputs: Inputs
     _calls: dict[str, TaskCall] = attrs.field(factory=dict, init=False)
-    _made: dict[str, tuple[dict[str, Any], dict[str, Any]]] = attrs.field(factory=dict, init=False)
-    """The last state and the result of each task that stands for one of the server."""
+    _made: dict[str, dict[str, dict[str, Any]]] = attrs.field(factory=dict, init=False)
+    """What each task that stands for one of the server answers to which request."""
 
     @property
     def under_way(self) -> list[asyncio.Task[Mapping[str, Any]]]:
@@ -121,7 +121,8 @@ class Tasks:
         task = {"taskId": name, "createdAt": now, "lastUpdatedAt": now, "ttl": asked.get("ttl")}
         read = ToolResult(result)
         over = {"status": "failed", "statusMessage": read.text} if read.is_error else {"status": "completed"}
-        self._made[name] = {**task, **over}, _related(result, {RELATED_TASK: {"taskId": name}})
+        fetched = _related(result, {RELATED_TASK: {"taskId": name}})
+        self._made[name] = {"tasks/get": {**task, **over}, "tasks/result": fetched}
         return {"task": {**task, "status": "working"}}
 
     def follow(self, method: str, params: Mapping[str, Any], agent_request: AgentRequest) -> None:
@@ -132,8 +133,10 @@ class Tasks:
     async def answer(self, method: str, params: Mapping[str, Any], send: Send) -> dict[str, Any]:
         """Return the answer to a request about tasks. Raises MCPError."""
         name = str(params.get("taskId"))
-        if name in self._made:
-            return _answer(method, *self._made[name])
+        if (made := self._made.get(name)) is not None:
+            if method in made:
+                return made[method]
+            raise MCPError(INVALID_PARAMS, f"{method} comes too late: the task is over")
         task = self._calls.get(name)
         if task is None:
             return await send(method, params)
@@ -152,33 +155,15 @@ class Tasks:
             task.record.put(error="the agent cancelled the task")
         if method == "tasks/get" and isinstance(result.get("result"), dict):
             return {**result, "result": await task.outcome(result["result"])}
-        if method == "tasks/get" and result.get("inputRequests"):
-            return await self._with_inputs(task, params, result, send)
-        return result
-
-    async def _with_inputs(
-        self, task: TaskCall, params: Mapping[str, Any], result: dict[str, Any], send: Send
-    ) -> dict[str, Any]:
-        """Give a task what it needs, unless the agent can do so: then it is told."""
+        if method != "tasks/get" or not result.get("inputRequests"):
+            return result
         answers = await self.inputs.given(params, result, besides=task.answered)
-        if answers is None:
+        if answers is None:  # the agent is told, and gives them itself
             return result
         if answers:
             task.answered.update(answers)
             await send("tasks/update", {**params, "inputResponses": answers})
         return {**{name: value for name, value in result.items() if name != "inputRequests"}, "status": "working"}
-
-
-def _answer(method: str, state: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to a request about a task that is over."""
-    match method:
-        case "tasks/get":
-            return state
-        case "tasks/result":
-            return result
-        case "tasks/cancel":
-            raise MCPError(INVALID_PARAMS, f"the task cannot be cancelled, as it is {state['status']}")
-    raise MCPError(METHOD_NOT_FOUND, f"Method not found: {method}")
 
 
 def _related(result: Mapping[str, Any], meta: object) -> dict[str, Any]:
