@@ -124,7 +124,7 @@ def tapped(folder: Path, command: Sequence[str]) -> Iterator[str]:
             assert process.wait(30) == 0
 
 
-def asked(folder: Path, client: str, server: dict[str, Any], calls: dict[str, Any]) -> list[Any]:
+def asked(folder: Path, client: str, server: dict[str, Any], calls: dict[str, Any]) -> Any:
     """Return what the model of a client was offered and told in its last request, without what differs by itself."""
     requests: list[ChatRequest] = []
 

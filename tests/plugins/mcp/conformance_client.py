@@ -52,8 +52,12 @@ def arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def main(url: str, scenario: str) -> None:
+    # A revision of the handshake is agreed on with the server, which may speak an older one.
+    spoken: Any = "2026-07-28" if os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION") == "2026-07-28" else None
     async with (
-        started(Http(url=url, auth=auth(url, scenario), client=Client(elicitation="defaults")), "suite") as source,
+        started(
+            Http(url=url, auth=auth(url, scenario), client=Client(elicitation="defaults"), protocol=spoken), "suite"
+        ) as source,
         source.open(Sample("one", "Does it conform?"), "t") as context,
     ):
         (server,) = context.servers
