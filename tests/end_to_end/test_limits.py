@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from keval_mcp.server.streams import TooLargeError, bound
+from keval_mcp.server.bodies import TooLargeError, bound
 from tests.conftest import Project
 from tests.stdio_server import ENVIRONMENT
 

@@ -11,6 +11,7 @@ import pytest
 from keval import Sample
 from keval_mcp import Stdio
 from keval_mcp.server import upstream
+from keval_mcp.server.audience import is_within
 from tests.contexts import started
 from tests.plugins.mcp.agent_clients import connected, said
 
@@ -54,3 +55,19 @@ def test_agent_that_listens_no_more_is_listened_for_no_more(server: Callable[...
                 pass  # it takes the tap a moment to see that the agent has hung up
 
     asyncio.run(asyncio.wait_for(run(), 30))
+
+
+@pytest.mark.parametrize(
+    ("uri", "is_heard"),
+    [
+        ("note://a", True),
+        ("note://a/1", True),
+        ("note://a#1", True),
+        ("note://ab", False),
+        ("note://b/", True),
+        ("note://b/2", True),
+        (None, False),
+    ],
+)
+def test_subscriber_hears_of_parts_of_a_resource(uri: object, is_heard: bool) -> None:
+    assert is_heard == is_within(uri, {"note://a", "note://b/"})

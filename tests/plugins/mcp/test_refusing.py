@@ -14,8 +14,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keval import Sample
 from keval.plugin import PreflightError
-from keval_loopback.serving import serve
-from keval_mcp import Http, Stdio
+from keval_loopback.serving import disconnected, serve
+from keval_mcp import Http, Sse, Stdio
 from keval_mcp.server import session
 from tests.contexts import started
 
@@ -132,3 +132,51 @@ def test_agent_is_told_by_a_server_without_sessions_that_a_method_is_unknown_to_
             return [raised.value.code, raised.value.message, context.servers[0].log.lost]
 
     assert [-32601, "no such method", None] == asyncio.run(asyncio.wait_for(ask(), 8))
+
+
+def test_tool_whose_arguments_cannot_be_sent_in_headers_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    schema = {"type": "object", "properties": {"size": {"type": "number", "x-mcp-header": "Size"}}}
+    tools = [*LISTED["tools"], {"name": "pack", "inputSchema": schema}]
+    answers = {**MODERN, "initialize": error(-32601), "tools/list": {"result": {**LISTED, "tools": tools}}}
+
+    assert ("order",) == listed(Stdio(command=sys.executable, args=("-c", STDIO, json.dumps(answers))))
+    assert "the tool 'pack' is left out" in caplog.text
+
+
+def test_refusal_without_an_end_is_not_read_to_its_end() -> None:
+    sent = 0
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal sent
+        await send({"type": "http.response.start", "status": 500, "headers": [(b"content-type", b"text/plain")]})
+        gone = asyncio.create_task(disconnected(receive))
+        while sent < 2**26 and not gone.done():
+            await send({"type": "http.response.body", "body": b"x" * 2**16, "more_body": True})
+            sent += 2**16
+        await gone
+
+    async def start() -> None:
+        async with serve(app) as base, started(Http(url=f"{base}/mcp"), "it"):
+            pass
+
+    with pytest.raises(PreflightError, match=r"did not come up: .*HTTP 500 Internal Server Error"):
+        asyncio.run(asyncio.wait_for(start(), 20))
+    assert sent < 2**26
+
+
+def test_server_over_sse_that_refuses_to_begin_is_told_at_once() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        status, kind, body = (200, b"text/event-stream", b"event: endpoint\r\ndata: /say\r\n\r\n")
+        if scope["method"] == "POST":
+            status, kind, body = 403, b"text/plain", TEXT
+        await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", kind)]})
+        await send({"type": "http.response.body", "body": body, "more_body": scope["method"] == "GET"})
+        while scope["method"] == "GET" and (await receive())["type"] != "http.disconnect":
+            pass
+
+    async def start() -> None:
+        async with serve(app) as base, started(Sse(url=f"{base}/sse", startup_timeout=60), "it"):
+            pass
+
+    with pytest.raises(PreflightError, match=r"did not come up: .*HTTP 403 Forbidden: the license has expired"):
+        asyncio.run(asyncio.wait_for(start(), 8))

@@ -302,9 +302,12 @@ def _written_like(text: str, other: Any) -> str:
     return _JSON_TOKEN.sub(written, text)
 
 
+_LONGEST_PRINTED = 10**5  # reading it takes a hundred times the memory
+
+
 def _printed(text: str) -> Any:
     """Return the data that a text is as Python prints it, as `{'a': None}`; `None` if it is JSON, or no such data."""
-    if text[:1] not in ("{", "[") or text[1:2] == '"':
+    if text[:1] not in ("{", "[") or text[1:2] == '"' or len(text) > _LONGEST_PRINTED:
         return None
     with suppress(ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         data = ast.literal_eval(text)

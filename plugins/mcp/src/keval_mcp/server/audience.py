@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -191,7 +191,7 @@ class Audience:
 
     def _hearers(self, method: str, params: Mapping[str, Any]) -> Iterable[Member]:
         if method == "notifications/resources/updated":
-            return [member for member in self.members if member.own or params.get("uri") in member.subscribed]
+            return [member for member in self.members if member.own or is_within(params.get("uri"), member.subscribed)]
         if method.endswith("/list_changed"):
             return [*self.members]
         return self._of_task(params) or [member for member in self.members if member.own or member.busy]
@@ -202,6 +202,12 @@ class Audience:
         about = meta.get(RELATED_TASK) if isinstance(meta, dict) and RELATED_TASK in meta else params
         name = about.get("taskId") if isinstance(about, dict) else None
         return [member for member in self.members if isinstance(name, str) and name in member.tasks]
+
+
+def is_within(uri: object, subscribed: Collection[str]) -> bool:
+    """Return whether a resource is one of those `subscribed`, or a part of one, which a server may tell of, too."""
+    parts = tuple(each.rstrip("/") + mark for each in subscribed for mark in "/#?")
+    return uri in subscribed or (isinstance(uri, str) and uri.startswith(parts))
 
 
 async def recorded(

@@ -35,8 +35,8 @@ from keval.errors import PreflightError
 from keval_clients.network import SYSTEM, Network, Tls
 from keval_clients.printed_token import PrintedTokenError, Token, printed_token
 from keval_loopback.loopback import listen
+from keval_mcp.server.bodies import bound
 from keval_mcp.server.options import Auth, shown_url
-from keval_mcp.server.streams import bound
 from keval_mcp.server.transports import RENEWABLE, tls_remedy
 
 SECONDS = 30.0

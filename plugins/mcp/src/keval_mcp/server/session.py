@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
@@ -27,6 +28,8 @@ from keval_mcp.server.streams import UNREADABLE
 from keval_mcp.server.transports import forget_refusals, refusals
 
 HANDSHAKES = revisions.HANDSHAKE_PROTOCOL_VERSIONS
+
+_log = logging.getLogger("keval_mcp")
 
 CHANGES = {"toolsListChanged": "tools", "promptsListChanged": "prompts", "resourcesListChanged": "resources"}
 """What `subscriptions/listen` can ask for, and the capability that says so."""
@@ -137,11 +140,21 @@ _DISCOVERY_SECONDS = 10.0
 
 async def _discovered(dispatcher: JSONRPCDispatcher, about: Mapping[str, Any], patience: float) -> Listing:
     """Return what a server without a handshake says of itself. Raises as `begin` does, and TimeoutError."""
-    params, options = _enveloped("server/discover", {}, revisions.LATEST_MODERN_VERSION, about)
+
+    async def ask(version: str) -> dict[str, Any]:
+        params, options = _enveloped("server/discover", {}, version, about)
+        return _finite(await dispatcher.send_raw_request("server/discover", params, options))
+
     async with asyncio.timeout(None if patience == math.inf else patience):
-        answer = _finite(await dispatcher.send_raw_request("server/discover", params, options))
+        try:
+            answer = await ask(revisions.LATEST_MODERN_VERSION)
+        except MCPError as refused:
+            known = _known(refused.data.get("supported") if isinstance(refused.data, dict) else None)
+            if refused.code != types.UNSUPPORTED_PROTOCOL_VERSION or not known:
+                raise
+            answer = await ask(known[-1])
     spoken = answer.get("supportedVersions")
-    versions = [each for each in revisions.MODERN_PROTOCOL_VERSIONS if isinstance(spoken, list) and each in spoken]
+    versions = _known(spoken)
     # A server may answer so whatever it is asked, or say that it has the handshake alone.
     if not isinstance(spoken, list) or (not versions and any(each in spoken for each in HANDSHAKES)):
         raise MCPError(types.METHOD_NOT_FOUND, "it answers server/discover without a revision that has it")
@@ -149,6 +162,11 @@ async def _discovered(dispatcher: JSONRPCDispatcher, about: Mapping[str, Any], p
         raise ValueError(f"it speaks the revisions {spoken!r} of MCP, which are unknown")
     meta = answer.get("_meta")
     return _introduction(versions[-1], answer, meta.get(types.SERVER_INFO_META_KEY) if isinstance(meta, dict) else None)
+
+
+def _known(spoken: object) -> list[str]:
+    """Return which revisions without sessions that a server names are known, the newest last."""
+    return [each for each in revisions.MODERN_PROTOCOL_VERSIONS if isinstance(spoken, list) and each in spoken]
 
 
 def _introduction(version: str, answer: Mapping[str, Any], info: Any) -> Listing:
@@ -265,7 +283,7 @@ class Listing:
                 if declared or refused.code != types.METHOD_NOT_FOUND:
                     raise
                 return introduction
-            tools += _tools(page)
+            tools += _tools(page) if introduction.begins_sessions else _sendable(_tools(page))
             about = _about(about, page)
             cursor = page.get("nextCursor")
             if cursor is None:
@@ -344,6 +362,17 @@ def _tools(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         ):
             raise ValueError(f"it lists what is no tool with a name and an inputSchema: {tool!r:.200}")
     return tools
+
+
+def _sendable(tools: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the tools without those whose arguments could not be sent in headers, as clients of 2026-07-28 must."""
+    kept: list[Mapping[str, Any]] = []
+    for tool in tools:
+        if (problem := inbound.find_invalid_x_mcp_header(tool["inputSchema"])) is None:
+            kept.append(tool)
+        else:
+            _log.warning("the tool %r is left out, as MCP wants it: %s", tool["name"], problem)
+    return kept
 
 
 _MEMBERS: Mapping[str, tuple[str, ...]] = {

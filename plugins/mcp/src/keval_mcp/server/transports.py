@@ -26,20 +26,9 @@ from keval.records.servers import McpServer
 from keval.seams.contexts import ServerSpec
 from keval_clients.bounds import ENCODINGS, MOST_REDIRECTS, RedirectError, following
 from keval_clients.network import SYSTEM, Network, Tls
+from keval_mcp.server.bodies import RESUME_SECONDS, RESUMES, SSE_LIMIT, LostAnswer, StreamBrokenError, bound
 from keval_mcp.server.process import ProcessLog
-from keval_mcp.server.streams import (
-    LONGEST,
-    RESUME_SECONDS,
-    RESUMES,
-    SSE_LIMIT,
-    Junk,
-    LostAnswer,
-    SentStream,
-    StreamBrokenError,
-    WatchedStream,
-    bound,
-    stdio_streams,
-)
+from keval_mcp.server.streams import LONGEST, Junk, SentStream, WatchedStream, stdio_streams
 
 if TYPE_CHECKING:  # the SDK exports no name for its stream types
     from mcp.client._transport import TransportStreams
@@ -50,6 +39,8 @@ RENEWABLE = "keval.renewable"
 
 _REFUSAL_SECONDS = 2.0
 """How long the body of a refusal is waited for."""
+_LARGEST_REFUSAL = 2**20
+"""Bytes of it that are read."""
 _ANY_LENGTH = 2**50
 _TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
 
@@ -217,7 +208,10 @@ def http_client(
     async def keep_small(response: httpx2.Response) -> None:
         broken = any(isinstance(each, StreamBrokenError) and each.in_event for each in _refusals.get() or ())
         resumes = broken and RESUMES in response.request.headers
-        bound(response, limit or _ANY_LENGTH, _note, RESUME_SECONDS if resumes else math.inf)
+        if response.status_code >= 400:  # what it says is read whole, and its status tells enough
+            bound(response, min(limit or _LARGEST_REFUSAL, _LARGEST_REFUSAL), lambda lost: None)
+        else:
+            bound(response, limit or _ANY_LENGTH, _note, RESUME_SECONDS if resumes else math.inf)
 
     client = _Client(
         headers={**(headers or {}), "accept-encoding": ENCODINGS},

@@ -27,6 +27,7 @@ from keval.execute.shielding import settle
 from keval.records.servers import McpServer
 from keval.seams.contexts import ServerSpec
 from keval_mcp.server.audience import Audience
+from keval_mcp.server.bodies import TOO_LARGE, StreamBrokenError, TooLargeError
 from keval_mcp.server.client import Client
 from keval_mcp.server.options import shown_url
 from keval_mcp.server.process import ProcessLog
@@ -40,7 +41,7 @@ from keval_mcp.server.session import (
     told_changes,
     tool_error,
 )
-from keval_mcp.server.streams import LISTEN, TOO_DEEP, TOO_LARGE, UNREADABLE, Junk, StreamBrokenError, TooLargeError
+from keval_mcp.server.streams import LISTEN, TOO_DEEP, UNREADABLE, Junk
 from keval_mcp.server.transports import connect, refusals
 from keval_mcp.server.waiting import ProgressTimeout
 
@@ -207,6 +208,8 @@ class Upstream:
                 ):
                     dispatcher = JSONRPCDispatcher(incoming, outgoing)
                     await group.start(dispatcher.run, self._asked, _nothing_left, self._heard)
+                    if self.server.transport == "sse":
+                        group.start_soon(self._watch)
                     about = (self.audience or Audience(self.server.name, Client(), lambda: None)).about
                     asked = self.server.protocol if isinstance(self.server, ServerSpec) else None
                     # That leaves as long for the handshake.
@@ -225,6 +228,12 @@ class Upstream:
                 self._ended.set()
                 # Wakes whoever waits in `connect`, also where the session never began.
                 self._ready.set()
+
+    async def _watch(self) -> None:
+        """Over SSE, what refuses the beginning answers nobody. Raises ConnectionError."""
+        await self._ended.wait()
+        if not self._ready.is_set():
+            raise ConnectionError(self.reason)
 
     async def listen_to(self, wanted: Mapping[str, Any], missed: Callable[[], object] | None = None) -> None:
         """Listen for changes that a server without sessions tells; one that does not is read after trials.

@@ -26,7 +26,7 @@ from starlette.types import Receive, Send
 from keval.errors import ServerLostError
 from keval.records.cassettes import ReplayMissError
 from keval_mcp.passage.passage import Passage
-from keval_mcp.server.audience import AgentSession
+from keval_mcp.server.audience import AgentSession, is_within
 from keval_mcp.server.session import CHANGES, NO_JSON, Listing, told_changes, tool_error
 from keval_mcp.server.streams import LISTEN
 from keval_mcp.tap.translation import Translation, older
@@ -245,7 +245,9 @@ class _Listener:
                 self.deliver(notification(method, params))
             return
         changes = any(method == f"notifications/{CHANGES.get(name)}/list_changed" for name in self.honoured)
-        if changes or (method == _UPDATED and params.get("uri") in self.honoured.get("resourceSubscriptions", ())):
+        if changes or (
+            method == _UPDATED and is_within(params.get("uri"), self.honoured.get("resourceSubscriptions", ()))
+        ):
             self.say(method, params)
 
     def say(self, method: str, params: Mapping[str, Any]) -> None:
