@@ -1,8 +1,7 @@
 """The official conformance suite of MCP, which runs on Node 22 or newer, and servers from npm.
 
-`KEVAL_CONFORMANCE` names a folder where `npm install @modelcontextprotocol/conformance
-@modelcontextprotocol/server-everything oidc-provider node@24` was run; without it, or with a Node that is too old, the
-tests that need them are skipped. `.ci/run` makes such a folder.
+`KEVAL_CONFORMANCE` names a folder where `.ci/run` has installed them; without it, or with a Node that is too old, the
+tests that need them are skipped. The suite is there as it is released, and in the alpha that knows 2026-07-28.
 """
 
 from __future__ import annotations
@@ -18,7 +17,10 @@ from pathlib import Path
 import attrs
 import pytest
 
-__all__ = ["Outcome", "npm_module", "npm_server", "run_suite"]
+__all__ = ["ALPHA", "Outcome", "npm_module", "npm_server", "run_suite"]
+
+ALPHA = "conformance-alpha"
+"""The suite that knows the revision 2026-07-28."""
 
 _NEWEST_TOO_OLD = 21
 
@@ -35,15 +37,17 @@ class Outcome:
     checks: Mapping[str, str]
 
 
-def run_suite(folder: Path, *args: str, environ: Mapping[str, str] | None = None) -> Outcome:
+def run_suite(
+    folder: Path, *args: str, environ: Mapping[str, str] | None = None, package: str = "conformance"
+) -> Outcome:
     """Run the suite and read what it writes to `folder`; skips the test where there is no suite."""
-    node, suite = _installed()
+    node, suite = npm_server(package)
     done = subprocess.run(
         [node, suite, *args, "--output-dir", str(folder)],
         env={**os.environ, **(environ or {})},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=480,
         check=False,
     )
     checks: dict[str, str] = {}
@@ -64,7 +68,7 @@ def npm_module(path: str) -> tuple[str, str]:
     return _installed(path)
 
 
-def _installed(path: str = "@modelcontextprotocol/conformance/dist/index.js") -> tuple[str, str]:
+def _installed(path: str) -> tuple[str, str]:
     root = os.environ.get("KEVAL_CONFORMANCE")
     if not root:
         pytest.skip("KEVAL_CONFORMANCE names no folder with the conformance suite from npm")

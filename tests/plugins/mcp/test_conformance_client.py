@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance import run_suite
+from tests.conformance import ALPHA, run_suite
 from tests.stdio_server import ENVIRONMENT
 
 PASSING = {
@@ -48,3 +48,18 @@ def test_keval_conforms_as_a_client(scenario: str, tmp_path: Path) -> None:
     assert 0 == outcome.code, outcome.printed
     assert {"SUCCESS"} == {*outcome.checks.values()}, outcome.printed
     assert PASSING[scenario] in outcome.checks
+
+
+REQUIRED = 32
+"""How many scenarios the revision 2026-07-28 requires of a client."""
+
+
+@pytest.mark.slow
+def test_keval_conforms_as_a_client_of_2026_07_28(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m tests.plugins.mcp.conformance_client"
+    args = ("client", "--command", command, "--requirements", "2026-07-28", "--timeout", "120000")
+
+    outcome = run_suite(tmp_path, *args, environ=ENVIRONMENT, package=ALPHA)
+
+    scored = outcome.printed.partition("SUITE SUMMARY")[2].partition("Not scored")[0]
+    assert (0, True) == (outcome.code, scored.count("✓") >= REQUIRED), outcome.printed

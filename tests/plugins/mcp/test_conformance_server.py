@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance import run_suite
+from tests.conformance import ALPHA, run_suite
 from tests.processes import Listening
 from tests.stdio_server import ENVIRONMENT
 
@@ -102,3 +102,26 @@ def test_a_tap_that_is_ended_as_soon_as_it_tells_its_address_ends_well(tmp_path:
         pass  # `tapped` ends the process, and asserts that it has returned
 
     assert address.startswith("http://127.0.0.1:")
+
+
+REQUIRED = 37
+"""How many scenarios the revision 2026-07-28 requires of a server."""
+
+
+@pytest.mark.slow
+def test_the_suite_finds_through_the_tap_what_it_finds_directly_in_2026_07_28(tmp_path: Path) -> None:
+    found = []
+    for name in ("direct", "through"):
+        one = Listening.start("tests.plugins.mcp.servers.conforming_anew")
+        url = f"http://127.0.0.1:{one.port}/mcp"
+        options = f'{{type: http, url: "{url}", protocol: 2026-07-28, dynamic_tools: follow}}'
+        with tapped(tmp_path, options) if name == "through" else contextlib.nullcontext(url) as address:
+            args = ("server", "--url", address, "--requirements", "2026-07-28")
+            found.append(run_suite(tmp_path / name, *args, package=ALPHA))
+        one.stop()
+
+    direct, through = found
+    assert direct.checks == through.checks, through.printed
+    # What the revision does not require, such as extensions, is run, too.
+    scored = through.printed.partition("SUMMARY")[2].partition("Total")[0]
+    assert (0, True) == (through.code, scored.count("✓") >= REQUIRED), through.printed
