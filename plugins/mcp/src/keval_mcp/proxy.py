@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import warnings
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
@@ -29,7 +29,7 @@ from keval_mcp.reconciliation import as_observed, check
 from keval_mcp.server.answers import ClientAnswers
 from keval_mcp.server.audience import Audience
 from keval_mcp.server.client import client_of
-from keval_mcp.server.connection import ServerConnection, Starter, StartMeter, connection_to, in_folder
+from keval_mcp.server.connection import ServerConnection, Starter, connection_to, in_folder
 from keval_mcp.server.difference import difference
 from keval_mcp.server.pool import Pool
 from keval_mcp.server.session import Listing
@@ -88,7 +88,7 @@ class McpProxy:
                 if not server.tap:
                     # Agents connect themselves; this connection was only to see what the server lists.
                     await first.aclose()
-                    yield _Direct(server, told, connection.start_meter)
+                    yield _Direct(server, told, connection.start_seconds)
                     return
                 reached = await stack.enter_async_context(tap(server.name))
                 live = _Live(reached, changes, told, server, connection, self._starter, stack)
@@ -181,11 +181,11 @@ class _Direct:
 
     server: ServerSpec
     tool_listing: ToolListing
-    start_meter: StartMeter
+    start_seconds: Sequence[float]
 
     @property
     def starts(self) -> ServerStarts:
-        return self.start_meter.total
+        return ServerStarts(len(self.start_seconds), sum(self.start_seconds))
 
     @asynccontextmanager
     async def open(self, use: ServerUse) -> AsyncIterator[McpServer]:
@@ -271,7 +271,7 @@ class _Live(Tapped):
 
     @property
     def starts(self) -> ServerStarts:
-        return self.connection.start_meter.total
+        return ServerStarts(len(self.connection.start_seconds), sum(self.connection.start_seconds))
 
     def pool(self, capabilities: Mapping[str, Any]) -> Pool[ServerConnection]:
         """Return the processes that are started ahead for agents with these capabilities."""

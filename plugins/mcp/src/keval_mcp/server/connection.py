@@ -19,7 +19,6 @@ import attrs
 from keval.errors import FailureKind, ServerLostError
 from keval.execute.shielding import in_thread, settle
 from keval.processes import supervised
-from keval.records.servers import ServerStarts
 from keval.seams.contexts import ServerSpec
 from keval_mcp.server.audience import Audience
 from keval_mcp.server.client import client_of
@@ -34,29 +33,18 @@ _log = logging.getLogger("keval_mcp")
 
 
 @attrs.define(eq=False)
-class StartMeter:
-    """Counts the processes of a server, and what it took until they had listed their tools."""
-
-    total: ServerStarts = attrs.field(factory=ServerStarts, init=False)
-
-    def add(self, seconds: float) -> None:
-        """Count a process that has come up."""
-        self.total = ServerStarts(self.total.processes + 1, self.total.seconds + seconds)
-
-
-@attrs.define(eq=False)
 class ServerConnection:
     """Holds one session with `server` and opens another when it was lost.
 
     A server that comes back with other tools than it listed first to a client with the same capabilities is refused, as
     its trials would be of another condition, unless its `dynamic_tools` says otherwise. The attempts that use it are
-    told when it lists its tools anew. All connections with one server have the same `start_meter`, and the same `first`
-    listings, by the capabilities that were declared, as JSON.
+    told when it lists its tools anew. All connections with one server have the same `first` listings, by the
+    capabilities that were declared, as JSON, and the same `start_seconds`: what each of its processes took for that.
     """
 
     server: ServerSpec
     first: dict[str, Listing] = attrs.field(factory=dict)
-    start_meter: StartMeter = attrs.field(factory=StartMeter)
+    start_seconds: list[float] = attrs.field(factory=list)
     audience: Audience = attrs.field(init=False)
     _upstream: Upstream | None = attrs.field(default=None, init=False)
     _connecting: asyncio.Task[Upstream] | None = attrs.field(default=None, init=False)
@@ -131,7 +119,7 @@ class ServerConnection:
         began = time.perf_counter()
         upstream = await Upstream.connect(self.server, self.server.startup_timeout, self.audience)
         if self.server.transport == "stdio":
-            self.start_meter.add(time.perf_counter() - began)
+            self.start_seconds.append(time.perf_counter() - began)
         try:
             self.compared(upstream.listing)
         except ServerLostError:
@@ -249,7 +237,7 @@ async def connection_to(server: ServerSpec, first: ServerConnection | None = Non
             started = attrs.evolve(placed, command=command, args=tuple(args))
         connection = ServerConnection(started)
         if first is not None:
-            connection.first, connection.start_meter = first.first, first.start_meter
+            connection.first, connection.start_seconds = first.first, first.start_seconds
         try:
             yield connection
         finally:
