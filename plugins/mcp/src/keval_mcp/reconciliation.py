@@ -85,10 +85,8 @@ def as_observed(transcript: Transcript, context: Context) -> Transcript:
             merged.append(call if call.name in direct or call.own else attrs.evolve(call, executions=0))
     passed = [exchange for server in context.servers if server.log is not None for exchange in server.log.exchanges]
     exchanges = sorted(passed, key=lambda exchange: exchange.at or 0.0)
-    spoken = {
-        server.name: server.channel.passage.spoken for server in context.servers if isinstance(server.channel, Channel)
-    }
-    protocols = {name: revision for name, revision in spoken.items() if revision is not None}
+    passages = [each.channel.passage for each in context.servers if isinstance(each.channel, Channel)]
+    protocols = {passage.name: passage.spoken for passage in passages if passage.spoken is not None}
     return attrs.evolve(transcript, tool_calls=tuple(merged), exchanges=tuple(exchanges), protocols=protocols)
 
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import cached_property, partial
 from typing import Any, get_args
@@ -84,7 +84,7 @@ async def begin(
     dispatcher: JSONRPCDispatcher,
     about: Mapping[str, Any],
     protocol: str | None = None,
-    patience: float = math.inf,
+    patience: float | None = None,
 ) -> Session:
     """Begin a session in the revision `protocol`, as a client that tells `about` itself what `initialize` does.
 
@@ -94,14 +94,13 @@ async def begin(
         MCPError: the server refuses it.
         ValueError: what it answers is no such beginning, or its revision of the protocol is unknown or another one.
     """
-    shake, discover = partial(_shaken, dispatcher, about), partial(_discovered, dispatcher, about)
-    ways: tuple[Callable[[], Awaitable[Listing]], ...] = (shake, partial(discover, _DISCOVERY_SECONDS))
-    if protocol in ("2026-07-28", "newest"):
-        ways = (partial(discover, patience if protocol == "newest" else math.inf), shake)
+    waits = {"newest": patience, "2026-07-28": None}
+    shake = partial(_shaken, dispatcher, about)
+    discover = partial(_discovered, dispatcher, about, waits.get(protocol or "", _DISCOVERY_SECONDS))
     # The refusal that is told; of the other nothing is.
-    telling = ways[0] if protocol == "2026-07-28" else shake
+    telling = discover if protocol == "2026-07-28" else shake
     refused: dict[object, Exception] = {}
-    for way in ways:
+    for way in (discover, shake) if protocol in waits else (shake, discover):
         # A server that does not know the handshake may speak the revision without sessions; each refuses in its way.
         # What does not speak the revision that is asked for is asked for the other, to tell what it does speak.
         try:
@@ -138,14 +137,14 @@ _DISCOVERY_SECONDS = 10.0
 """How long a server that has just refused `initialize` may take to say that it has no sessions."""
 
 
-async def _discovered(dispatcher: JSONRPCDispatcher, about: Mapping[str, Any], patience: float) -> Listing:
+async def _discovered(dispatcher: JSONRPCDispatcher, about: Mapping[str, Any], patience: float | None) -> Listing:
     """Return what a server without a handshake says of itself. Raises as `begin` does, and TimeoutError."""
 
     async def ask(version: str) -> dict[str, Any]:
         params, options = _enveloped("server/discover", {}, version, about)
         return _finite(await dispatcher.send_raw_request("server/discover", params, options))
 
-    async with asyncio.timeout(None if patience == math.inf else patience):
+    async with asyncio.timeout(patience):
         try:
             answer = await ask(revisions.LATEST_MODERN_VERSION)
         except MCPError as refused:
@@ -284,7 +283,7 @@ class Listing:
                     raise
                 return introduction
             tools += _tools(page) if introduction.begins_sessions else _sendable(_tools(page))
-            about = _about(about, page)
+            about |= {name: value for name, value in page.items() if name not in ("tools", "nextCursor", "resultType")}
             cursor = page.get("nextCursor")
             if cursor is None:
                 return attrs.evolve(introduction, tools=tuple(tools), about=about)
@@ -338,15 +337,6 @@ class Listing:
         # Sorted as texts, because mappings and None have no order.
         text = json.dumps(sorted(definitions, key=str), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _about(before: Mapping[str, Any], page: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what pages of a list say of it: the whole may be kept as long as each of them, by whom each may be."""
-    about = {name: value for name, value in page.items() if name not in ("tools", "nextCursor", "resultType")}
-    for name, lesser in (("ttlMs", min), ("cacheScope", max)):  # "private" comes after "public"
-        if name in before and name in about and type(before[name]) is type(about[name]):
-            about[name] = lesser(before[name], about[name])
-    return {**before, **about}
 
 
 def _tools(page: Mapping[str, Any]) -> list[Mapping[str, Any]]:
