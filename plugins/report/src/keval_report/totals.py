@@ -262,7 +262,7 @@ def start_notice(starts: Iterable[ServerStartsEntry], left: float) -> str | None
     count = left * sum(entry.planned for entry in own)
     servers = ", ".join(dict.fromkeys(entry.server for entry in own))
     return (
-        f"{count:,.0f} server processes are to be started, one for each trial ({servers}), which take about"
+        f"{round(count):,} server processes are to be started, one for each trial ({servers}), which take about"
         f" {time_span(seconds / count)} each. {LESS}"
     )
 
