@@ -50,16 +50,23 @@ def test_keval_conforms_as_a_client(scenario: str, tmp_path: Path) -> None:
     assert PASSING[scenario] in outcome.checks
 
 
-REQUIRED = 32
-"""How many scenarios the revision 2026-07-28 requires of a client."""
+# The suite would run all at once, in which some take too long.
+OF_2026_07_28 = (
+    *("tools_call", "request-metadata", "sep-2322-client-request-state", "json-schema-ref-no-deref"),
+    *("http-standard-headers", "http-custom-headers", "http-invalid-tool-headers", "json-schema-2020-12-preservation"),
+    *("auth/authorization-server-migration", "auth/metadata-issuer-mismatch", "auth/iss-supported"),
+    *("auth/iss-not-advertised", "auth/iss-supported-missing", "auth/iss-wrong-issuer", "auth/iss-unexpected"),
+    *("auth/iss-normalized", "auth/resource-mismatch", "auth/scope-step-up"),
+)
 
 
 @pytest.mark.slow
-def test_keval_conforms_as_a_client_of_2026_07_28(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scenario", OF_2026_07_28)
+def test_keval_conforms_as_a_client_of_2026_07_28(scenario: str, tmp_path: Path) -> None:
     command = f"{sys.executable} -m tests.plugins.mcp.conformance_client"
-    args = ("client", "--command", command, "--requirements", "2026-07-28", "--timeout", "120000")
+    args = ("client", "--command", command, "--spec-version", "2026-07-28", "--scenario", scenario)
 
-    outcome = run_suite(tmp_path, *args, environ=ENVIRONMENT, package=ALPHA)
+    outcome = run_suite(tmp_path, *args, "--timeout", "120000", environ=ENVIRONMENT, package=ALPHA)
 
-    scored = outcome.printed.partition("SUITE SUMMARY")[2].partition("Not scored")[0]
-    assert (0, True) == (outcome.code, scored.count("✓") >= REQUIRED), outcome.printed
+    assert 0 == outcome.code, outcome.printed
+    assert {*outcome.checks.values()} <= {"SUCCESS", "SKIPPED"}, outcome.printed
