@@ -138,6 +138,7 @@ def assert_sound(score: Score) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(sample=samples, transcript=transcripts)
+@example(Sample("s", "MAN'AND"), Transcript((Message("assistant", ""),)))
 @example(Sample("s", "", history=(Message("user", "0'ﾞ"),)), Transcript((Message("assistant", ""),)))
 @example(Sample("s", "ﾞ", history=(Message("user", "in ﾞ"),)), Transcript(messages=(Message("assistant", "ﾞ"),)))
 def test_any_trial_gets_a_score(sample: Sample, transcript: Transcript) -> None:

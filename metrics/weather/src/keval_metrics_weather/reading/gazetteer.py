@@ -35,8 +35,8 @@ class Gazetteer:
         return self.others.get(name, name)
 
     def longest(self, words: Sequence[str], place: int) -> int:
-        """Count the words of the longest name that begins at a place of a text; 0 if none does."""
-        word = words[place]
+        """Count the words of the longest name that begins at a place of a text; 0 if none does, also at its end."""
+        word = words[place] if place < len(words) else ""
         if word not in self.beginnings:
             return 1 if word in self.names or word in self.regions else 0
         for count in range(min(MOST_WORDS, len(words) - place), 1, -1):
