@@ -25,7 +25,7 @@ READERS = {
     "plugins/providers/src/keval_providers/google.py",
     "agents/a2a/src/keval_a2a/remote.py",  # has it send the SDK's requests
     "agents/http/src/keval_http/caller.py",  # names its timeouts
-    "plugins/mcp/src/keval_mcp/server/streams.py",  # bounds the SDK's own
+    "plugins/mcp/src/keval_mcp/server/bodies.py",  # bounds the SDK's own
     "plugins/mcp/src/keval_mcp/server/transports.py",
     "plugins/mcp/src/keval_mcp/server/login.py",
     # They talk to keval itself on loopback, behind its proxy and its tap.

@@ -62,6 +62,7 @@ ALLOWED = {
     "keval_skills/instructions.py": {"__attrs_post_init__": USERS},
     "keval_skills/plugin.py": dict.fromkeys(("read", "_check_path", "_filled", "_json"), USERS),
     "keval_skills/server.py": dict.fromkeys(("build_server", "_files"), OWN),
+    "keval_skills/served.py": {"_take": OWN},
     "keval_skills/skill_folder.py": {
         **dict.fromkeys(("read_text", "_has_text", "write", "found", "_folders", "_read"), USERS),
     },

@@ -54,4 +54,10 @@ def test_by_default_the_hints_of_all_tools_decide(tools: list[Any], shared: bool
 def test_what_the_config_or_the_bundle_decides_needs_no_hints(options: dict[str, Any], planned: Sharing) -> None:
     server = attrs.evolve(LOCAL, **options)
 
-    assert planned == planned_sharing(server) == sharing_of(server, [READS, WRITES]) == sharing_of(server, [READS])
+    assert planned == planned_sharing(server) == sharing_of(server, [READS, WRITES])
+
+
+def test_the_word_of_the_config_is_no_risk_where_nothing_can_be_changed() -> None:
+    server = attrs.evolve(LOCAL, isolation="condition")
+
+    assert Sharing(True, "isolation: condition", verified=True) == sharing_of(server, [READS])

@@ -329,10 +329,12 @@ def sharing_of(server: ServerSpec, tools: Iterable[Mapping[str, Any]]) -> Sharin
     A tool is read-only if its annotations say so (`readOnlyHint` of the MCP specification, server/tools). Without the
     hint it may change something that another trial sees.
     """
-    if (planned := planned_sharing(server)) is not None:
-        return planned
+    planned = planned_sharing(server)
     hints = ((str(tool["name"]), tool.get("annotations")) for tool in tools)
     changing = [name for name, hint in hints if not (isinstance(hint, Mapping) and hint.get("readOnlyHint") is True)]
+    if planned is not None:
+        # Config and server say the same; calls that are answered unalike are a caution after the run.
+        return attrs.evolve(planned, verified=planned.verified or (planned.shared and not changing))
     if not changing:
         return Sharing(True, "every tool is read-only")
     more = f" and {len(changing) - _NAMED} more" if len(changing) > _NAMED else ""
