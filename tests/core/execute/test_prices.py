@@ -268,7 +268,7 @@ def test_a_wrong_price_is_reported_at_its_place(project: Project, prices: str, p
     assert f"eval.yaml:{problem}" in outcome.stderr
 
 
-def test_a_price_for_a_name_of_k_eval_is_that_of_the_model(project: Project) -> None:
+def test_a_price_for_a_gemini_model_is_that_of_the_model(project: Project) -> None:
     priced = "prices: {gemini/flash: {input: 2, output: 8}}\n"
     project.write(
         eval_yaml=CONFIG.replace("openai/ours", "gemini/flash") + priced, questions_jsonl=dataset(1, usage=USAGE)
@@ -276,7 +276,7 @@ def test_a_price_for_a_name_of_k_eval_is_that_of_the_model(project: Project) -> 
 
     project.keval("run", "eval.yaml", env={"GOOGLE_API_KEY": "a-key"})
 
-    assert ["google/flash"] == [*project.read("manifest.json")["prices"]]
+    assert ["gemini/flash"] == [*project.read("manifest.json")["prices"]]
     assert [(0.006, 0)] == cost(project)
 
 

@@ -241,8 +241,7 @@ def test_a_judge_without_a_type_is_the_one_that_speaks_to_its_model(project: Pro
 
     assert [*models.values()] == [judge["type"] for plan in plans for judge in plan.values()]
     named = [judge["model"] for plan in plans for judge in plan.values()]
-    assert "google/gemini-3-pro" == named[2]
-    assert ["anthropic/claude-opus-5-5", "openai/gpt-4o"] == named[3:]
+    assert ["gemini/gemini-3-pro", "anthropic/claude-opus-5-5", "openai/gpt-4o"] == named[2:]
 
 
 def test_a_judge_that_is_named_stays_when_its_model_changes(project: Project) -> None:
