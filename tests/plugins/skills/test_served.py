@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import shutil
 import sys
 from contextlib import AsyncExitStack
@@ -180,6 +181,7 @@ def listed(uri: str = "skill://pdf/SKILL.md", more: Any = (), **front: str) -> d
 
 FILE = "skill://pdf/SKILL.md"
 ESCAPING = {"uri": "skill://pdf/%2E%2E/%2E%2E/evil", "digest": "sha256:0", "size": 1}
+IS = {"digest": f"sha256:{hashlib.sha256(TEXT.encode()).hexdigest()}", "size": len(TEXT)}
 OTHER = {"uri": FILE, "digest": "sha256:0", "size": 44}
 NO_SKILL = "the skills of server 'bad' cannot be read: it lists what are no skills with their files: "
 
@@ -196,6 +198,14 @@ NO_SKILL = "the skills of server 'bad' cannot be read: it lists what are no skil
         (SKILLS, listed(more=[{**OTHER, "uri": "skill://pdf/other.md"}]), TEXT, NO_SKILL),
         (SKILLS, listed("skill://../../pdf/SKILL.md", name="../../pdf"), TEXT, NO_SKILL),
         (SKILLS, listed(more=[OTHER]), TEXT, f"a file is not what skills/list says: {{'uri': '{FILE}', 'size': 44"),
+        *(
+            (SKILLS, listed(more=[{"uri": FILE, **IS}, {"uri": f"skill://pdf/{name}", **IS}]), TEXT, told)
+            for name, told in (
+                ("a%00b", "the file 'a\\x00b' of its skill 'pdf' cannot be written: embedded null byte"),
+                ("SKILL.md/b", "cannot be written: File exists"),
+                ("n" * 300, "cannot be written: File name too long"),
+            )
+        ),
         (SKILLS, listed(more=[ESCAPING, OTHER]), TEXT, "'skill://pdf/%2E%2E/%2E%2E/evil' is no file in skill://pdf/"),
         (
             SKILLS,

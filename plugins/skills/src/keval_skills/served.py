@@ -114,7 +114,8 @@ class _Shelf:
         """Read the skills, and yield what serves the tool `read_skill`. Raises PreflightError, InterventionError."""
         from keval_mcp import open_skills
 
-        async with open_skills(self.server) as catalogue:
+        bounded = attrs.evolve(self.server, max_result_bytes=server.max_result_bytes)
+        async with open_skills(bounded) as catalogue:
             self._take(catalogue.skills)
             self._catalogue = catalogue
             async with writing_skills(self.given, server) as up:
@@ -127,8 +128,13 @@ class _Shelf:
             folders.append(folder := self.folder / str(number) / each.name)
             for path, content in each.files.items():
                 file = folder / path
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(content)
+                try:
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.write_bytes(content)
+                except (OSError, ValueError) as error:  # such as a name that is too long, or holds a NUL
+                    why = getattr(error, "strerror", None) or error
+                    problem = f"the file {path!r:.200} of its skill {each.name!r:.200} cannot be written: {why}"
+                    raise PreflightError(f"server '{self.origin}': {problem}") from error
         found = reader.found(folders)
         listed = {each.name: each.entry["frontmatter"] for each in skills}
         told = "the front matter is not that which skills/list has"
