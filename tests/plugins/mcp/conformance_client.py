@@ -21,6 +21,7 @@ from keval.plugin import PreflightError
 from keval_mcp import Http
 from keval_mcp.server.client import Client
 from keval_mcp.server.options import Auth
+from keval_skills.served import ServedSkills
 from tests.contexts import started
 
 FOLLOW = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1]).read()"
@@ -51,8 +52,17 @@ def arguments(schema: Mapping[str, Any], first: Mapping[str, Any]) -> dict[str, 
     return {name: of_type.get(each.get("type"), "text") for name, each in schema.get("properties", {}).items()}
 
 
+async def read_skills(url: str) -> None:
+    """Read the skills of a server, of which some are not what it says of them."""
+    async with started(ServedSkills(Http(url=url), "suite"), "skills"):
+        pass
+
+
 async def main(url: str, scenario: str) -> None:
     # A revision of the handshake is agreed on with the server, which may speak an older one.
+    if "-client-verify-" in scenario:
+        await read_skills(url)
+        return
     spoken: Any = "2026-07-28" if os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION") == "2026-07-28" else None
     async with (
         started(

@@ -61,6 +61,17 @@ OF_2026_07_28 = (
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("what", ["digest", "frontmatter", "size"])
+def test_skills_that_are_not_as_listed_are_not_used(what: str, tmp_path: Path) -> None:
+    command = f"{sys.executable} -m tests.plugins.mcp.conformance_client"
+    args = ("client", "--command", command, "--scenario", f"sep-2640-client-verify-{what}")
+
+    outcome = run_suite(tmp_path, *args, environ=ENVIRONMENT, package=ALPHA)
+
+    assert ["SUCCESS"] == [*outcome.checks.values()], outcome.printed
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", OF_2026_07_28)
 def test_keval_conforms_as_a_client_of_2026_07_28(scenario: str, tmp_path: Path) -> None:
     command = f"{sys.executable} -m tests.plugins.mcp.conformance_client"

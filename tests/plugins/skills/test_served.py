@@ -206,7 +206,12 @@ NO_SKILL = "the skills of server 'bad' cannot be read: it lists what are no skil
                 ("n" * 300, "cannot be written: File name too long"),
             )
         ),
-        (SKILLS, listed(more=[ESCAPING, OTHER]), TEXT, "'skill://pdf/%2E%2E/%2E%2E/evil' is no file in skill://pdf/"),
+        (
+            SKILLS,
+            listed(more=[ESCAPING, {"uri": FILE, **IS}]),
+            TEXT,
+            "'skill://pdf/%2E%2E/%2E%2E/evil' is no file in skill://pdf/",
+        ),
         (
             SKILLS,
             listed(description="Other."),

@@ -12,7 +12,7 @@ import attrs
 
 from keval.plugin import ContextSource, Conventions, Intervention, PreflightError, ServerSpec, TrialError
 from keval_skills.changes import changed_skills
-from keval_skills.front_matter import FrontMatter, without_entries
+from keval_skills.front_matter import FrontMatter, FrontMatterError, without_entries
 from keval_skills.skill import SkillSource, read_skill_server, skill_way, writing_skills
 from keval_skills.skill_folder import SkillFolder, SkillReader
 from keval_skills.tree import SKILL_FILE, digest_of
@@ -115,7 +115,7 @@ class _Shelf:
         from keval_mcp import open_skills
 
         bounded = attrs.evolve(self.server, max_result_bytes=server.max_result_bytes)
-        async with open_skills(bounded) as catalogue:
+        async with open_skills(bounded, _check_front_matter) as catalogue:
             self._take(catalogue.skills)
             self._catalogue = catalogue
             async with writing_skills(self.given, server) as up:
@@ -136,21 +136,26 @@ class _Shelf:
                     problem = f"the file {path!r:.200} of its skill {each.name!r:.200} cannot be written: {why}"
                     raise PreflightError(f"server '{self.origin}': {problem}") from error
         found = reader.found(folders)
-        listed = {each.name: each.entry["frontmatter"] for each in skills}
-        told = "the front matter is not that which skills/list has"
-        unlike = [each.name for each in found if not _same(FrontMatter.read(each.head).values, listed[each.name])]
-        problems = [*reader.problems, *(f"{name}/{SKILL_FILE}: {told}" for name in unlike)]
-        if problems or not found:
-            problem = "\n  ".join(["what it serves is no skill:", *problems]) if problems else "it serves no skills"
-            raise PreflightError(f"server '{self.origin}': {problem}")
+        if reader.problems or not found:
+            problems = ["what it serves is no skill:", *reader.problems] if reader.problems else ["it serves no skills"]
+            raise PreflightError(f"server '{self.origin}': " + "\n  ".join(problems))
         own = [attrs.evolve(each, head=without_entries(each.head, _GRANTS)) for each in found]
-        self._skills, self.names = skills, tuple(listed)
+        self._skills, self.names = skills, tuple(dict.fromkeys(each.name for each in skills))
         self.given = changed_skills(own, self.provider.interventions)
         before = self.provider.digest if self.provider._given else None
         self.provider._given[:] = self.given
         if before not in (None, self.provider.digest):
             told = "it served other skills when it was started for another condition; keep them as they are"
             raise PreflightError(f"server '{self.origin}': {told}")
+
+
+def _check_front_matter(listed: Mapping[str, Any], content: bytes) -> None:
+    try:
+        front_matter = FrontMatter.read(content.decode())
+    except FrontMatterError as error:
+        raise ValueError(f"{SKILL_FILE}:{error.line}: {error.problem}") from error
+    if not _same(front_matter.values, listed):
+        raise ValueError(f"{SKILL_FILE} of {listed['name']!r}: the front matter is not that which skills/list has")
 
 
 def _same(text: Any, value: Any) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import attrs
@@ -23,6 +23,9 @@ from keval_mcp.server.session import EXTENSION
 from keval_mcp.server.upstream import CallTimeoutError, Upstream
 
 _MOST_PAGES = 1000
+
+CheckSkillFile: TypeAlias = Callable[[Mapping[str, Any], bytes], object]
+"""Takes the front matter that is listed of a skill, and its SKILL.md. Raises ValueError: it has another one."""
 
 
 @attrs.frozen
@@ -63,8 +66,10 @@ def _by_uri(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def open_skills(server: ServerSpec) -> AsyncIterator[SkillCatalogue]:
+async def open_skills(server: ServerSpec, check: CheckSkillFile) -> AsyncIterator[SkillCatalogue]:
     """Connect to a server, read its skills, and hold the connection.
+
+    Of a skill, SKILL.md is read first, and nothing else if `check` finds that it is not the one listed.
 
     Raises:
         PreflightError: it does not come up, or serves no skills; or a file is not the one that its entry tells of.
@@ -76,7 +81,7 @@ async def open_skills(server: ServerSpec) -> AsyncIterator[SkillCatalogue]:
         with _reading(server.name):
             connection = await stack.enter_async_context(connection_to(newest))
             upstream = await connection.upstream()
-            skills = [await _read(upstream, entry) for entry in await _entries(upstream)]
+            skills = [await _read(upstream, entry, check) for entry in await _entries(upstream)]
         yield SkillCatalogue(tuple(skills), connection)
 
 
@@ -120,12 +125,12 @@ def _is_entry(entry: Any) -> bool:
     return False
 
 
-async def _read(upstream: Upstream, entry: Mapping[str, Any]) -> ServedSkill:
+async def _read(upstream: Upstream, entry: Mapping[str, Any], check: CheckSkillFile) -> ServedSkill:
     """Read the files of a skill; of a dynamic one, whose files nobody lists, SKILL.md alone."""
     uri, root = entry["uri"], entry["uri"].removesuffix("SKILL.md")
     files = [{"uri": uri}] if entry["resources"] == "dynamic" else entry["resources"]
     contents: dict[str, Mapping[str, Any]] = {}
-    for told in files:
+    for told in sorted(files, key=lambda each: each["uri"] != uri):
         path = unquote(told["uri"].removeprefix(root))
         if not told["uri"].startswith(root) or not {"", ".", ".."}.isdisjoint(path.split("/")):
             raise ValueError(f"{told['uri']!r} is no file in {root}")
@@ -135,6 +140,8 @@ async def _read(upstream: Upstream, entry: Mapping[str, Any]) -> ServedSkill:
         is_now = {"uri": told["uri"], "size": len(body), "digest": f"sha256:{hashlib.sha256(body).hexdigest()}"}
         if {**is_now, **told} != {**told, **is_now}:
             raise ValueError(f"a file is not what skills/list says: {is_now} in place of {told}")
+        if told["uri"] == uri:
+            check(entry["frontmatter"], body)
         contents[path] = content
     return ServedSkill(entry, contents)
 
