@@ -333,7 +333,8 @@ class Manifest(Entry):
     again later not; `None` while trials are run, and for a run that was killed. `stopped` says why trials or judgements
     were left out, if a limit of the run did that. `play` says that a person asked the questions, in a play.
     `primary` names the metrics and rubrics that the run is to decide. `server_starts` are the processes of servers that
-    were started where keval itself runs, and `workers` those of an executor that ran trials elsewhere. `looking` is set
+    were started where keval itself runs, and `workers` those of an executor that ran trials elsewhere. `protocols` are
+    the revisions of MCP in which agents spoke with the tap, by agent and server; in memory none is. `looking` is set
     where the run may end early, or was looked at so; of one that ended, `trials` is how many were run. `sealed` has,
     once the run has ended, what its files had in them, and `changed` names those that somebody changed before it was
     resumed or scored again.
@@ -373,6 +374,7 @@ class Manifest(Entry):
     primary: tuple[str, ...] = ()
     server_starts: tuple[ServerStartsEntry, ...] = ()
     workers: tuple[WorkerEntry, ...] = ()
+    protocols: Mapping[str, Mapping[str, str]] = attrs.field(factory=dict)
     looking: LookingEntry | None = None
     sealed: Mapping[str, SealEntry] = attrs.field(factory=dict)
     changed: tuple[str, ...] = ()

@@ -27,7 +27,7 @@ from keval.plan.plan import Plan, ScoringPlan
 from keval.records.manifest import Manifest, Rates, RecordingEntry, ServerStartsEntry
 from keval.records.models import Price
 from keval.records.scores import ScoreLine
-from keval.records.trial import Sample, TrialKey
+from keval.records.trial import Sample, Trial, TrialKey
 from keval.redaction import Redactor
 from keval.score.backlog import score_events
 from keval.score.judging import JudgeRunner, TrialJudge
@@ -167,7 +167,7 @@ class ActiveRun:
 
     `manifest` is what will be written of it; hook plugins may set another one. `samples` are those that are asked
     otherwise than they are written, by id. `earlier` are the seconds that the run was worked on before, `None` if that
-    is unknown, and `starts_before` the processes of servers that it had started.
+    is unknown, and `starts_before` the processes of servers that it had started. `protocols` are by agent and server.
 
     The other fields are set while there is such a thing. `recording` writes the traffic that is kept. `crew` are the
     workers elsewhere, of an executor that has some, and `crew_grader` makes scores on them. `has_ended` says whether a
@@ -182,6 +182,7 @@ class ActiveRun:
     samples: dict[str, Sample] = attrs.field(factory=dict)
     earlier: float | None = 0.0
     starts_before: tuple[ServerStartsEntry, ...] = ()
+    protocols: dict[str, Mapping[str, str]] = attrs.field(factory=dict, init=False)
     run_budget: RunBudget = attrs.field(factory=Unbounded, init=False)
     recording: FrameWriter | None = attrs.field(default=None, init=False)
     crew: Crew | None = attrs.field(default=None, init=False)
@@ -218,6 +219,11 @@ class ActiveRun:
         for watcher in self.start.watchers:
             watcher.begins(key)
 
+    def trial_ends(self, trial: Trial) -> None:
+        """Note in which revisions of MCP the agent spoke."""
+        if trial.transcript is not None and (spoken := trial.transcript.protocols):
+            self.protocols[trial.agent] = {**self.protocols.get(trial.agent, {}), **spoken}
+
     def amend(self, **entries: Any) -> None:
         """Replace entries of the manifest, which is not written yet."""
         self.manifest = attrs.evolve(self.manifest, **entries)
@@ -233,7 +239,7 @@ class ActiveRun:
 
     def conclude(self, stopped: str, elapsed: float | None) -> None:
         """Note how the run ended and what was used for it, and write the manifest. Raises RunError."""
-        self.amend(stopped=stopped or None, elapsed=elapsed)
+        self.amend(stopped=stopped or None, elapsed=elapsed, protocols=self.protocols or self.manifest.protocols)
         self.count_starts()
         if self.crew is not None:
             self.amend(workers=(*self.manifest.workers, *self.crew.workers))

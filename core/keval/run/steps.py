@@ -23,7 +23,7 @@ from keval.execute.models.prices import find_prices
 from keval.execute.outbox import RunOutbox
 from keval.plan.plan import Plan
 from keval.records.manifest import Manifest, Rates
-from keval.records.trial import Sample, TrialKey
+from keval.records.trial import Sample, Trial, TrialKey
 from keval.run.active_run import ActiveRun, BroughtUp, RunStart
 from keval.run.conclusion import PlainSummary, Summary, conclude, sealed
 from keval.score.backlog import UNSCORED, Backlog, late_judges
@@ -103,6 +103,7 @@ def describe(
     manifest = describer.begun(plan, up.ready, writer.run.id, start.at)
     earlier, starts = (0.0, ()) if before is None else (before.elapsed, before.server_starts)
     run = ActiveRun(start, writer, up.ready, describer.spec, manifest, {**(asked or {})}, earlier, starts)
+    run.protocols.update(before.protocols if before is not None else {})
     run.count_starts()
     run.hooks.step("keval_run_described", run=run)
     return run
@@ -239,7 +240,12 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
         backlog.as_they_finish() as submit,
         Journal(written.trials_file, recording.append if recording else None, written.index_file) as journal,
     ):
-        outbox = RunOutbox(run.writer, journal, run.redact, run.hooks, admission, submit, written.ranking.entry)
+
+        def entry(trial: Trial) -> int:
+            run.trial_ends(trial)
+            return written.ranking.entry(trial)
+
+        outbox = RunOutbox(run.writer, journal, run.redact, run.hooks, admission, submit, entry)
         # Another job runs what could not begin in the one before: since then trials cost less than was reserved for
         # them, or were scored.
         while True:

@@ -173,7 +173,9 @@ def test_same_server_is_compared_in_two_revisions(project: Project, dual: str) -
     run = project.keval("run", "eval.yaml", "--record")
 
     assert 0 == run.code, run.stderr
-    conditions = project.read("manifest.json")["conditions"]
+    manifest = project.read("manifest.json")
+    conditions, spoken = manifest["conditions"], manifest["protocols"]
+    assert {"gadk": {"before": OLD, "after": OLD}, "ms": {"before": OLD, "after": NEW}} == spoken
     assert [OLD, NEW] == [conditions[label]["servers"][label]["protocol"] for label in ("before", "after")]
     told = {}
     for trial in project.lines("trials.jsonl"):
