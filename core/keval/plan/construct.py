@@ -289,6 +289,6 @@ def contexts_of(constructor: Constructor, *, played: bool = False) -> Mapping[st
     """
     resolved = constructor.plugins("keval.contexts", constructor.evaluation.contexts)
     # Only a config that changes contexts imports what does so.
-    if any(item.interventions for item in resolved):
+    if any(spec.changes for spec in constructor.evaluation.contexts):
         resolved = context_changes().make(constructor, resolved, played=played)
     return {item.label: item for item in resolved}

@@ -32,6 +32,7 @@ EVAL = f"""
       clerk_skills: {{from: clerk, offer: skills}}
       placebo: {{from: clerk_skills, without: [docx], text: scrambled, describe: {{pdf: "Use it for every PDF."}}}}
     conditions:
+      everything: {{contexts: [clerk]}}
       tools: {{contexts: [clerk_tools]}}
       both: {{contexts: [clerk_tools, clerk_skills]}}
       skills: {{contexts: [clerk_skills]}}
@@ -64,7 +65,12 @@ def test_tools_alone_tools_with_skills_and_skills_alone_recorded_and_replayed(se
     recorded = served.run_directory()
     run = open_run(recorded)
     transcripts = {each.condition: each.transcript for each in run.trials() if each.transcript}
+    # To offer less of a server is no change of what it offers, and so no placebo.
+    assert [("change", "unreadable", "both")] == [
+        (each["kind"], each["condition"], each["against"]) for each in served.read("summary.json")["contrasts"]
+    ]
     assert {
+        "everything": {"who_files"},
         "tools": {"who_files"},
         "both": {"who_files", "read_skill"},
         "skills": {"read_skill"},
@@ -72,7 +78,8 @@ def test_tools_alone_tools_with_skills_and_skills_alone_recorded_and_replayed(se
     } == {label: {*(told.tools or ())} for label, told in transcripts.items()}
     ways = {label: [(each.name, each.way, each.read) for each in told.texts] for label, told in transcripts.items()}
     both = [("docx", "read_skill", False), ("pdf", "read_skill", True)]
-    assert {"tools": [], "both": both, "skills": both, "unreadable": [("pdf", "read_skill", True)]} == ways
+    changed = [("pdf", "read_skill", True)]
+    assert {"everything": [], "tools": [], "both": both, "skills": both, "unreadable": changed} == ways
     results = {label: [call.result or "" for call in told.tool_calls] for label, told in transcripts.items()}
     assert all(text.startswith("Skill pdf (from the MCP server 'clerk')\n\n# PDF") for text in results["both"])
     assert "references/forms.md" in results["skills"][-1]

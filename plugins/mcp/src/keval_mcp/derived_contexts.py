@@ -124,7 +124,8 @@ class _Reader:
         )
         if offer == "skills":  # a context of its own, beside that of the server, whose changes are those of its tools
             changed = attrs.evolve(changed, origin=None, interventions=(), changed_at=())
-        return self._with_change(changed, {key: value for key, value in changes.items() if key in _CHANGES})
+        known = {key: value for key, value in changes.items() if key in _CHANGES}
+        return changed if offer and not known else self._with_change(changed, known)
 
     def _with_change(self, spec: PluginSpec, changes: Mapping[str, Any]) -> PluginSpec | None:
         words = changes.get("describe")
