@@ -135,3 +135,33 @@ def test_a_server_that_starts_too_slowly_ends_the_run_before_the_first_trial(wea
     assert (2, True) == (outcome.code, words in outcome.stderr), outcome.stderr
     assert 20 > time.monotonic() - began
     assert [] == list(project.root.glob("results/*/*"))
+
+
+CODES = (-32700, -32600, -32603, -32002, -32001, -32000, -1)
+"""Codes of errors, among them those that clients have for a connection that was lost."""
+
+
+def test_a_refusal_of_any_code_is_an_answer_of_the_server_for_every_agent(project: Project) -> None:
+    calls = {code: {"calls": [{"name": "refuse", "arguments": {"code": code}}]} for code in CODES}
+    asked = {code: json.dumps({"script": [call, {"text": "It refuses."}]}) for code, call in calls.items()}
+    questions = [json.dumps({"id": str(code), "question": question}) + "\n" for code, question in asked.items()]
+    server = {"type": "stdio", "command": sys.executable, "args": ["-m", "tests.end_to_end.servers.refusing"]}
+    agents = ("openai", "gadk", "ms")
+    config = {
+        "dataset": {"path": "questions.jsonl"},
+        "agents": {agent: {"model": "simulated/double/scripted"} for agent in agents},
+        "contexts": {"backend": {**server, "env": ENVIRONMENT, "isolation": "condition"}},
+        "conditions": {"with_backend": {"contexts": ["backend"]}},
+        "metrics": ["basic/turns"],
+    }
+    project.write(eval_yaml=json.dumps(config), questions_jsonl="".join(questions))
+
+    outcome = project.keval("run", "eval.yaml")
+
+    assert 0 == outcome.code, outcome.stderr
+    told = {f"{agent} {code}": [f"the backend refuses with {code}"] for agent in agents for code in CODES}
+    assert told == {
+        f"{trial['agent']} {trial['sample']}": [call["error"] for call in trial["transcript"]["tool_calls"]]
+        for trial in project.lines("trials.jsonl")
+        if trial["failure"] is None
+    }

@@ -41,6 +41,7 @@ _GONE_CODES = {CONNECTION_CLOSED, REQUEST_TIMEOUT, PARSE_ERROR, INVALID_REQUEST}
 """Codes by which the MCP client says that no answer came; the last is what a server says to a lost session."""
 _HTTP_ERROR = (INTERNAL_ERROR, "Server returned an error response")
 """What the MCP client makes of an HTTP error without an MCP message in it, such as a 502."""
+_CLOSED = (CONNECTION_CLOSED, "Connection closed")
 _STDERR_TAIL = 2000  # characters
 
 _Connection = StdioConnectionParams | SseConnectionParams | StreamableHTTPConnectionParams
@@ -93,6 +94,11 @@ class TrialToolset(McpToolset):
             return ServerLostError(log.lost, kind=log.kind)
         return None if self._reason is None else ServerLostError(self._reason)
 
+    @property
+    def is_tapped(self) -> bool:
+        """Whether the server is behind the tap, which notices a loss first: errors of any code are its own there."""
+        return self._server.log is not None
+
     async def open(self) -> None:
         """Connect and list the tools."""
         try:
@@ -122,7 +128,7 @@ class TrialToolset(McpToolset):
 
     async def _may_change(self) -> bool:
         """Return whether the list may be another one later: the tap keeps it, unless the server announces changes."""
-        if self._server.log is None:
+        if not self.is_tapped:
             return True
         session = await self._sessions.create_session()  # the one that is open
         offered = session.server_capabilities
@@ -152,7 +158,8 @@ class _WatchedTool(McpTool):
             self._toolset.lose(error)
             raise
         except MCPError as error:
-            if error.code in _GONE_CODES or (error.code, error.message) == _HTTP_ERROR:
+            told = (error.code, error.message) in (_HTTP_ERROR, _CLOSED)
+            if told or (error.code in _GONE_CODES and not self._toolset.is_tapped):
                 self._toolset.lose(error)
             raise
 

@@ -185,10 +185,11 @@ def _content(part: str | Media, inputs: frozenset[str]) -> Content:
 
 _LOST = frozenset({CONNECTION_CLOSED, REQUEST_TIMEOUT, INVALID_REQUEST, PARSE_ERROR})
 """Codes by which the MCP client says that no answer came. A restarted server refuses an old session as
-INVALID_REQUEST; no tool answers so."""
+INVALID_REQUEST."""
 
 _HTTP_ERROR = (INTERNAL_ERROR, "Server returned an error response")
 """What the MCP client makes of an HTTP error without an MCP message in it, such as a 502."""
+_CLOSED = (CONNECTION_CLOSED, "Connection closed")
 
 _STDERR_LINES = 20
 _TASKS = ("optional", "required")
@@ -243,13 +244,16 @@ class Session:
 
     def loss(self, error: BaseException | None = None) -> ServerLostError | None:
         """Say whether the server was lost, by what the tap saw or by the `error` a call raised."""
-        if self.server.log is not None and self.server.log.lost is not None:
-            return ServerLostError(self.server.log.lost, kind=self.server.log.kind)
+        if (log := self.server.log) is not None and log.lost is not None:
+            return ServerLostError(log.lost, kind=log.kind)
         for cause in causes(error):
             match cause:
                 case ServerLostError():
                     return cause
-                case MCPError(code=code, message=message) if code in _LOST or (code, message) == _HTTP_ERROR:
+                # The tap notices a loss first: an error of any other code is the server's own there.
+                case MCPError(code=code, message=message) if (code, message) in (_HTTP_ERROR, _CLOSED) or (
+                    code in _LOST and log is None
+                ):
                     return self._lost(f"was lost during a call: {message}")
                 case BrokenResourceError() | ClosedResourceError() | TransportError():
                     return self._lost(f"was lost during a call: {cause!r}")

@@ -52,6 +52,12 @@ _log = logging.getLogger("keval_mcp")
 CHECK_SECONDS = 5.0
 """How long a server that failed a call may take to list its tools before its session is given up."""
 
+_IN_PLACE = {
+    CONNECTION_CLOSED: ("Connection closed", "SSE stream ended", "SSE stream failed"),
+    PARSE_ERROR: ("Failed to parse SSE message", "Failed to parse JSON response"),
+}
+"""How the SDK's client begins what it says in place of an answer, by code."""
+
 _LISTENS = 20
 """How often a server that drops who listens for its changes is listened to anew."""
 _LISTEN_PAUSE = 1.0
@@ -165,15 +171,16 @@ class Upstream:
                 self._answered.set()
                 return result
             except MCPError as error:
-                alone = error.code in (CONNECTION_CLOSED, PARSE_ERROR)
+                # A server may use the same codes for its own errors.
+                alone = error.data == UNREADABLE or error.message.startswith(_IN_PLACE.get(error.code, ()))
                 if refused and not broken:
                     problem = f"answered {what} with {refused[-1]}"
                     kind = TOO_LARGE if isinstance(refused[-1], TooLargeError) else None
                 elif error.data in (TOO_LARGE, TOO_DEEP):
                     problem, kind = f"answered {what} with {error.message}", str(error.data)
-                elif error.code == CONNECTION_CLOSED:
+                elif alone and error.code == CONNECTION_CLOSED:
                     problem = f"was lost during {what}" + (f": {refused[-1]}" if broken else "")
-                elif error.code == PARSE_ERROR:  # the client's word as a rule
+                elif alone:
                     came = error.message if error.data == UNREADABLE else "something that is no MCP message"
                     problem = f"answered {what} with {came}"
                 else:
