@@ -297,7 +297,7 @@ def test_what_agents_read_of_resources_and_prompts_is_measured(served: Project) 
         "openai: {model: simulated/any}",
         """\
 reader: {type: python, target: reader.py:answer, model: simulated/any}""",
-    ).replace("conditions:", "conditions:\n      everything: {contexts: [clerk]}")
+    )
     questions = "".join(f"- {{id: {each}, question: Who files the form {each}?}}\n" for each in "abc")
     served.write(eval_yaml=config, questions_yaml=questions, reader_py=READER)
 

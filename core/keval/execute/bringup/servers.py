@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import attrs
 
@@ -122,8 +123,9 @@ class OpenedContext:
         execution: Execution,
         trial: TrialInfo | None = None,
         shuffled_results: TrialResults | None = None,
+        **of_attempt: Any,
     ) -> ServerUse:
-        """Return the use of one of its servers as the proxy gets it, by the run and the trial."""
+        """Return the use of one of its servers as the proxy gets it, by the run, the trial and its attempt."""
         return ServerUse(
             attrs.evolve(server, max_result_bytes=size(execution.max_result_bytes)),
             interventions=self.interventions,
@@ -132,4 +134,5 @@ class OpenedContext:
             trial=trial,
             shuffled_results=shuffled_results.attempt(server.name) if shuffled_results else None,
             models=self.models,
+            **of_attempt,
         )

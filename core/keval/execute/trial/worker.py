@@ -250,8 +250,8 @@ class PlanWorker:
             problem = f"a context gave the trial the server {server!r:.100}, which is not one of those it started with"
             raise TrialError(problem, stage="context", kind="bad_context")
         placed = server if info.workspace is None else server.in_workspace(info.workspace)
-        given = opened.given(placed, self.plan.evaluation.execution, info, attempt.shuffled_results)
-        given = attrs.evolve(given, emit=attempt.emit, meter=attempt.meter, model_headers=attempt.model_headers)
+        of_attempt = {"emit": attempt.emit, "meter": attempt.meter, "model_headers": attempt.model_headers}
+        given = opened.given(placed, self.plan.evaluation.execution, info, attempt.shuffled_results, **of_attempt)
         if opened.recorded is not None:
             given = opened.recorded.served(given, attempt.info, attempt.stopwatch.expire)
         if attempt.traffic is not None:

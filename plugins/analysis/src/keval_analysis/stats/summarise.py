@@ -12,6 +12,7 @@ from keval.records.servers import Sharing
 from keval.records.trial import Trial
 from keval_analysis.findings.draws import NO_LABELS, Labels
 from keval_analysis.findings.summary import ArmTrials, JudgingTotal, SameVendor, ScorerScale, SpokenRevision, Summary
+from keval_analysis.stats.contrasts import section_of
 from keval_analysis.stats.cost_effectiveness import with_cost_effectiveness
 from keval_analysis.stats.findings import Findings
 from keval_analysis.stats.judge_agreement import JudgeAgreement
@@ -69,7 +70,7 @@ def _servers(manifest: Manifest) -> Iterator[tuple[str, Mapping[str, Sharing]]]:
 
 
 def _revisions(manifest: Manifest, spoken: Mapping[tuple[str, str], Mapping[str, str]]) -> Iterator[SpokenRevision]:
-    contexts = manifest.config.get("contexts") or {}
+    contexts = section_of(manifest.config, "contexts")
     is_named = any(isinstance(each, dict) and "protocol" in each for each in contexts.values())
     for condition, entry in manifest.conditions.items():
         for name, server in entry.servers.items():
