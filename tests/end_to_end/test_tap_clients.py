@@ -7,8 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from keval_gateway.app import build_app
 from tests.coding_agents import installed
 from tests.conformance import npm_server
 from tests.end_to_end.servers.model import served
+from tests.tapping import tapped
 
 pytestmark = pytest.mark.slow
 
@@ -109,21 +109,6 @@ def claude(home: Path, server: dict[str, Any], base: str) -> tuple[Sequence[str]
 CLIENTS = {each.__name__: each for each in (codex, gemini, claude)}
 
 
-@contextmanager
-def tapped(folder: Path, command: Sequence[str]) -> Iterator[str]:
-    """Yield the URL at which `keval tap` serves a server over stdio."""
-    context = {"type": "stdio", "command": command[0], "args": [*command[1:]]}
-    (folder / "eval.yaml").write_text(json.dumps({"contexts": {"it": context}}), encoding="utf-8")
-    tap = [sys.executable, "-m", "keval", "tap", "eval.yaml", "--context", "it", "--port", "0"]
-    with subprocess.Popen(tap, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.terminate()
-            assert process.wait(30) == 0
-
-
 def asked(folder: Path, client: str, server: dict[str, Any], calls: dict[str, Any]) -> Any:
     """Return what the model of a client was offered and told in its last request, without what differs by itself."""
     requests: list[ChatRequest] = []
@@ -164,7 +149,8 @@ def test_a_coding_agent_is_told_through_the_tap_what_it_is_told_directly(
         (tmp_path / each).mkdir()
 
     direct = asked(tmp_path / "direct", client, {"command": command[0], "args": [*command[1:]]}, CALLS[name])
-    with tapped(tmp_path, command) as url:
+    server = json.dumps({"type": "stdio", "command": command[0], "args": [*command[1:]]})
+    with tapped(tmp_path, server) as url:
         through = asked(tmp_path / "tapped", client, {"url": url}, CALLS[name])
 
     assert direct == through

@@ -15,29 +15,7 @@ import pytest
 from tests.conformance import ALPHA, run_suite
 from tests.processes import Listening
 from tests.stdio_server import ENVIRONMENT
-
-CONFIG = """\
-dataset: {{path: questions.csv}}
-agents: {{nobody: {{type: recorded, path: answers.jsonl}}}}
-contexts:
-  suite: {server}
-conditions: {{with_suite: {{contexts: [suite]}}}}
-"""
-
-
-@contextlib.contextmanager
-def tapped(folder: Path, server: str) -> Iterator[str]:
-    """Yield the URL at which `keval tap` serves a context."""
-    config = folder / "config.yaml"
-    config.write_text(CONFIG.format(server=server), encoding="utf-8")
-    command = [sys.executable, "-m", "keval", "tap", str(config), "--context", "suite", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.terminate()
-            assert process.wait(30) == 0
+from tests.tapping import tapped
 
 
 @contextlib.contextmanager

@@ -204,6 +204,8 @@ NO_SKILL = "the skills of server 'bad' cannot be read: it lists what are no skil
         (SKILLS, {"skills": [{**listed()["skills"][0], "resources": []}]}, TEXT, NO_SKILL),
         (SKILLS, listed(more=[{**OTHER, "uri": "skill://pdf/other.md"}]), TEXT, NO_SKILL),
         (SKILLS, listed("skill://../../pdf/SKILL.md", name="../../pdf"), TEXT, NO_SKILL),
+        (SKILLS, listed(more=[OTHER] * 513), TEXT, "has more than 512 files"),
+        (SKILLS, listed(more=[{**OTHER, "size": 2**25}]), TEXT, "or 16,777,216 bytes"),
         (SKILLS, listed(more=[OTHER]), TEXT, f"a file is not what skills/list says: {{'uri': '{FILE}', 'size': 44"),
         *(
             (SKILLS, listed(more=[{"uri": FILE, **IS}, {"uri": f"skill://pdf/{name}", **IS}]), TEXT, told)

@@ -66,8 +66,8 @@ class TrialAttempt:
     """One attempt at a trial: its number (from 1), and how often an answer was discarded before.
 
     `traffic` is there if the attempt's traffic is kept or played. If it `streams`, somebody reads answers as they are
-    written. `meter` counts what the trial uses, if trials have limits. `model_headers` mark model
-    requests as the attempt's.
+    written. `meter` counts what the trial uses, if trials have limits. `model_headers` mark model requests as the
+    attempt's.
     """
 
     key: TrialKey

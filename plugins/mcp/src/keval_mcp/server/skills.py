@@ -23,6 +23,8 @@ from keval_mcp.server.session import EXTENSION
 from keval_mcp.server.upstream import CallTimeoutError, Upstream
 
 _MOST_PAGES = 1000
+_MOST_FILES, _MOST_BYTES = 512, 16 * 2**20
+"""Of a skill: more a server should not serve (the extension's specification, "Limits")."""
 
 CheckSkillFile: TypeAlias = Callable[[Mapping[str, Any], bytes], object]
 """Takes the front matter that is listed of a skill, and its SKILL.md. Raises ValueError: it has another one."""
@@ -129,6 +131,8 @@ async def _read(upstream: Upstream, entry: Mapping[str, Any], check: CheckSkillF
     """Read the files of a skill; of a dynamic one, whose files nobody lists, SKILL.md alone."""
     uri, root = entry["uri"], entry["uri"].removesuffix("SKILL.md")
     files = [{"uri": uri}] if entry["resources"] == "dynamic" else entry["resources"]
+    if len(files) > _MOST_FILES or sum(each.get("size", 0) for each in files) > _MOST_BYTES:
+        raise ValueError(f"{uri!r:.200} has more than {_MOST_FILES} files, or {_MOST_BYTES:,} bytes")
     contents: dict[str, Mapping[str, Any]] = {}
     for told in sorted(files, key=lambda each: each["uri"] != uri):
         path = unquote(told["uri"].removeprefix(root))
