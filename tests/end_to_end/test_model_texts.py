@@ -85,10 +85,15 @@ def test_an_answer_that_is_a_call_is_lost_and_said_with_the_remedy(evaluation: P
     assert effect["bound_low"] < effect["difference"] < effect["bound_high"]
 
 
-def test_an_arm_that_calls_no_tool_is_named(evaluation: Project) -> None:
+def test_simulated_trials_that_got_nothing_of_the_tools_are_told_with_the_way_to_a_real_model(
+    evaluation: Project,
+) -> None:
     outcome = ran(evaluation, ["Paris"] * 4)
 
-    assert "caution  agent with_docs called no tool in 4 of 4 trials" in outcome.stdout
+    told = "simulated: 4 of 4 trials called no tool or had only errors; says nothing of your server"
+    first = " ".join(" ".join(outcome.stdout.splitlines()[1:4]).split())
+    assert f"caution {told}. Ask a real model: `-m agent=ollama/" in first
+    assert "agent with_docs called no tool" not in outcome.stdout
 
 
 def test_reasoning_is_kept_apart_from_the_answer(evaluation: Project) -> None:

@@ -84,6 +84,16 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"trials": (arm("baseline"), arm(failed=1))},
         "2 of 20 trials of ada docs failed; effects are of the others",
     ),
+    "an arm called no tool": (
+        {"trials": (arm("baseline"), arm(uncalled=10))},
+        {"trials": (arm("baseline"), arm(uncalled=9))},
+        "ada docs called no tool in 10 of 20 trials",
+    ),
+    "simulated models got nothing of the tools": (
+        {"trials": (arm("baseline"), arm("more", unserved=0), arm(uncalled=1, unserved=3))},
+        {"trials": (arm("baseline"), arm("more", unserved=0), arm(uncalled=1, unserved=2))},
+        "simulated: 3 of 40 trials called no tool or had only errors; says nothing of your server. Ask a real model: `",
+    ),
     "scores are lost": (
         {"effects": (effect(bound_low=-0.1, bound_high=0.6, verdict="unclear", p_adjusted=0.01),)},
         {"effects": (effect(bound_low=0.1, bound_high=0.6),)},

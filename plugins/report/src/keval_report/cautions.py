@@ -28,6 +28,8 @@ LEAST_KAPPA = 0.4
 MOST_SPREAD = 0.5
 """Half a level: from there on, a judge that grades an answer again often gives another level."""
 
+A_REAL_MODEL = "ollama/qwen3:4b"
+
 _NAMED = 3
 """Tools of a server that a caution names."""
 
@@ -53,6 +55,7 @@ def _cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool) -> 
     )
     yield from _unscored(summary)
     yield from _lost_to_limits(summary)
+    yield from _unserved(summary)
     yield from _uncalled(summary)
     if summary.placeholders:
         yield f"questions of `keval init` that are yet to be replaced by your own: {summary.placeholders:,}"
@@ -92,6 +95,16 @@ def _lost_to_limits(summary: Summary) -> Iterator[str]:
             yield f"{told} and are lost, which favours the arm if these are its hard questions"
 
 
+def _unserved(summary: Summary) -> Iterator[str]:
+    """Yield how often simulated models got nothing from the tools that they had, and how to ask a real one."""
+    arms = [arm for arm in summary.trials if arm.unserved is not None]
+    unserved, trials = sum(arm.unserved or 0 for arm in arms), sum(arm.trials for arm in arms)
+    if unserved > MANY_FAILED * trials:
+        told = f"simulated: {unserved:,} of {counted(trials, 'trial')} called no tool or had only errors"
+        way = f"`-m {arms[0].agent}={A_REAL_MODEL}` (or one of `keval models`)"
+        yield f"{told}; says nothing of your server. Ask a real model: {way}"
+
+
 def _uncalled(summary: Summary) -> Iterator[str]:
     """Yield which arms hardly used their tools: whether these help is not what their scores tell."""
     for arm in summary.trials:
@@ -99,8 +112,8 @@ def _uncalled(summary: Summary) -> Iterator[str]:
         if written:
             told = f"{written} of {arm.trials} answers of {who} are calls of tools that were written as texts"
             yield f"{told}, so they are lost; {WRITTEN_CALL_REMEDY}"
-        # A call that was written as text is no call, and was told of above.
-        silent = (arm.uncalled or 0) - written
+        # A call that was written as text is no call, and was told of above, as were simulated models.
+        silent = (arm.uncalled or 0) - written if arm.unserved is None else 0
         if silent > 0 and silent >= MOSTLY_UNCALLED * arm.trials:
             yield f"{who} called no tool in {silent:,} of {counted(arm.trials, 'trial')}"
 

@@ -39,10 +39,9 @@ class GateResult:
     `gate` is the gate with the arm that it is about, and `written` the gate as written. `decided_on` is what was
     compared with the `threshold`, such as `mean` or `low`. `kind` says what the gate is about: scores, what trials use
     or how they end (a resource), an effect against the baseline, the expectations of samples, the run `against`, or how
-    far a judge drifted from that run.
-    `ci_low` and `ci_high` are the interval of `value` at this `level`. `reason` also tells the counts behind a share.
-    A gate is `exploratory` if its metric is not among the primary ones that the config names. `flakes` is the
-    probability that another run of the same agent and context would get the other verdict, where a mean decides.
+    far a judge drifted from that run. `ci_low` and `ci_high` are the interval of `value` at this `level`. `reason` also
+    tells the counts behind a share. A gate is `exploratory` if its metric is not primary. `flakes` is the probability
+    that another run of the same agent and context would get the other verdict, where a mean decides.
     """
 
     gate: str
@@ -256,8 +255,8 @@ class ArmTrials(OfArm):
     over samples, in seconds; `duration_median` and `duration_p95` are those of trials that were answered. `cost` is
     that of the trials with all of their attempts; `usage` leaves out failed attempts, whose usage and cost `given_up`
     has. `dropped` counts by kind what tools returned and the adapter could not pass to the model. `truncated` counts
-    the answers that a limit of length ended. `uncalled` counts the trials in which the agent is known to have called no
-    tool of the condition's servers; `None` where these offer none.
+    answers that a limit of length ended. `uncalled` counts the trials that are known to have called no tool of the
+    condition's servers (`None`: these offer none), and `unserved`, of a simulated model, also those with errors alone.
     """
 
     trials: int
@@ -277,6 +276,7 @@ class ArmTrials(OfArm):
     dropped: Mapping[ContentKind, int] = attrs.field(factory=dict)
     truncated: int = 0
     uncalled: int | None = None
+    unserved: int | None = attrs.field(default=None, metadata={"sparse": True})
     sampling: Sampling = attrs.field(default=Sampling(), metadata={"sparse": True})
 
 

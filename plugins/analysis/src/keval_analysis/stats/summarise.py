@@ -161,9 +161,12 @@ class Summariser:
 
     def trials(self) -> tuple[ArmTrials, ...]:
         """Return what happened to the trials of each arm."""
-        conditions = self.observed.manifest.conditions
+        conditions, agents = self.observed.manifest.conditions, self.observed.manifest.agents
         return tuple(
-            tally.total(agent, condition, conditions[condition], self.observed.arms[agent, condition].expenses)
+            tally.total(
+                *(agent, condition, conditions[condition], self.observed.arms[agent, condition].expenses),
+                simulated=agents[agent].simulated,
+            )
             for (agent, condition), tally in self._tallies.items()
         )
 

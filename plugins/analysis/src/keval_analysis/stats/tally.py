@@ -147,6 +147,7 @@ class Tally:
     retried: int = 0
     truncated: int = 0
     uncalled: int = 0
+    unserved: int = 0
     tool_calls: int | None = None
     model_calls: int | None = None
     usage: UsageTotal = UsageTotal()
@@ -185,7 +186,9 @@ class Tally:
                 costs.append(usd)
         if trial.transcript:
             listed, unlisted = len(trial.transcript.own_calls), trial.transcript.unlisted_calls
-            self.uncalled += unlisted == 0 and all(call.own for call in trial.transcript.own_calls)
+            served = [call for call in trial.transcript.own_calls if not call.own]
+            self.uncalled += unlisted == 0 and not served
+            self.unserved += unlisted == 0 and all(call.error is not None for call in served)
             if listed or unlisted is not None:
                 self.tool_calls = (self.tool_calls or 0) + listed + (unlisted or 0)
             if trial.transcript.model_calls is not None:
@@ -207,8 +210,10 @@ class Tally:
             cost = before.cost.plus(cost_of(self._rates.models.get(took.model), took.usage))
             self.sampling = Sampling(before.model_calls + 1, before.usage.plus(took.usage), cost, before.answers)
 
-    def total(self, agent: str, condition: str, entry: ConditionEntry, expenses: Expenses) -> ArmTrials:
-        """Return the counts and totals, with the times of what the arm's answers took."""
+    def total(
+        self, agent: str, condition: str, entry: ConditionEntry, expenses: Expenses, *, simulated: bool
+    ) -> ArmTrials:
+        """Return the counts and totals, with the times of what the answers of a `simulated` or real agent took."""
         durations = expenses.durations
         offers_tools = any(server.tools for name, server in entry.servers.items() if name not in entry.texts)
         compliance = dict[str, Any](self.compliance, on_missing_tool_use=entry.on_missing_tool_use)
@@ -224,5 +229,6 @@ class Tally:
             duration_p95=quantile(durations, 0.95),
             dropped=dict(self.dropped),
             uncalled=self.uncalled if offers_tools else None,
+            unserved=self.unserved if offers_tools and simulated else None,
             sampling=self.sampling,
         )
