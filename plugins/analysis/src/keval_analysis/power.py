@@ -15,6 +15,7 @@ from keval.records.manifest import Manifest
 from keval.records.scores import Scale, Scorer
 from keval.seams.interfaces import AgentChecker
 from keval.store.run import Run
+from keval_analysis.estimate import Estimate, estimate
 from keval_analysis.findings.effects import SURE, Arm, Effect, Family
 from keval_analysis.findings.summary import ArmTrials, JudgingTotal, Summary, UsageTotal
 from keval_analysis.sections import Wanted, scales_of
@@ -212,7 +213,10 @@ class MetricPower:
 
 @attrs.frozen
 class PowerPlan:
-    """A planned run, what it can see, and what it would take: as it is planned, and with the questions `needed`."""
+    """A planned run, what it can see, and what it would take: as it is planned, and with the questions `needed`.
+
+    Without a pilot, there is an `estimate` of what it would take as it is planned.
+    """
 
     evaluation: str
     power: float
@@ -225,6 +229,7 @@ class PowerPlan:
     metrics: tuple[MetricPower, ...]
     expense: Forecast
     needed: Forecast | None
+    estimate: Estimate | None
 
 
 def plan_power(plan: Plan, wanted: PowerTarget, pilot: Pilot | None = None) -> PowerPlan:
@@ -268,6 +273,7 @@ def plan_power(plan: Plan, wanted: PowerTarget, pilot: Pilot | None = None) -> P
         metrics=tuple(metrics),
         expense=forecast(plan, len(plan.samples), pilot),
         needed=forecast(plan, most, pilot) if most else None,
+        estimate=None if pilot else estimate(plan),
     )
 
 

@@ -40,7 +40,7 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
     from keval_report.terminal.planning import describe, print_plan
 
     if as_json:
-        print_json(describe(plan))
+        print_json(to_plain(describe(plan)))
     else:
         print_plan(plan, data_console())
 

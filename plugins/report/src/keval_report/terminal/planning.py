@@ -16,6 +16,7 @@ from keval.plan.plan import Plan
 from keval.records.formats import counted, number, percent, short_number, time_span
 from keval.records.models import dollars
 from keval.records.servers import Sharing
+from keval_analysis.estimate import ASSUMED, STAND_IN, Estimate, estimate
 from keval_analysis.power import ASSUMPTIONS, Forecast, MetricPower, PowerPlan
 from keval_analysis.sections import Gates
 from keval_report.blocks import grouped
@@ -27,12 +28,11 @@ _NOTABLE_STARTS = 50
 
 
 def describe(plan: Plan) -> dict[str, Any]:
-    """Describe a plan as plain data. Calls are estimates: one per turn, and one more per turn where there are tools."""
+    """Describe a plan by what commands print."""
     execution = plan.evaluation.execution
     asked = sum(agent.prerecorded is None for agent in plan.agents)
     planned = plan.sharing()
-    turns = sum(len(sample.asked) for sample in plan.samples) * execution.num_repetitions * asked if asked else 0
-    model_calls = sum(turns * (2 if arm.contexts else 1) for arm in plan.arms)
+    taken = estimate(plan)
     return {
         "evaluation": plan.evaluation.name,
         "trials": plan.trial_count,
@@ -60,8 +60,9 @@ def describe(plan: Plan) -> dict[str, Any]:
         "executor": plan.executor.component.name,
         "gates": [*plan.evaluation.section(Gates).all_gates],
         "budget": {name: cap for name, cap in attrs.asdict(plan.evaluation.budget).items() if cap is not None},
-        "estimated_model_calls": model_calls,
-        "estimated_judge_calls": plan.trial_count * len(plan.scorers.judges) * execution.judge_repetitions,
+        "estimated_model_calls": taken.model_calls,
+        "estimated_judge_calls": taken.judge_calls,
+        "estimate": taken,
     }
 
 
@@ -118,8 +119,23 @@ def print_plan(plan: Plan, console: Console) -> None:
         show(f"  middleware {', '.join(told['middleware'])}")
     show(f"  plugins    {', '.join(told['plugins']) or 'none'}")
     show(f"  executor   {told['executor']}")
+    if (taken := told["estimate"]).tokens:
+        show(f"  estimate   {estimated(taken)}")
+        show(f"  assumed    {ASSUMED}")
     calls = f"{told['estimated_model_calls']} model calls and {told['estimated_judge_calls']} judge calls"
     show(f"  about {calls}; nothing was run")
+
+
+def estimated(taken: Estimate) -> str:
+    """Say what a run would take, as an estimate."""
+    # More digits would look measured.
+    tokens, seconds = (float(f"{amount:.2g}") for amount in (taken.tokens, taken.seconds))
+    told, time = f"about {tokens:,.0f} tokens", time_span(seconds)
+    if taken.simulated:
+        price = "a real model" if taken.stand_in_usd is None else f"{STAND_IN} about {dollars(taken.stand_in_usd)} and"
+        return f"{told}, $0 as the models are simulated; with {price} {time}"
+    price = f"an unknown price ({', '.join(taken.unpriced)})" if taken.usd is None else dollars(taken.usd)
+    return f"{told}, {price} and {time}"
 
 
 def _brief(value: Any) -> str:
@@ -268,8 +284,8 @@ def _expenses(plan: PowerPlan) -> Iterator[str]:
     if plan.needed is not None:
         which = "every primary metric" if any(power.family == "primary" for power in plan.metrics) else "every metric"
         yield f"for {which}{'' if known else ' in the usual case'}: {_expense(plan.needed, known=known)}"
-    if plan.pilot is None:
-        yield "Tokens, price and time are unknown without a pilot."
+    if plan.estimate is not None:
+        yield f"as planned, by assumption and not by a pilot: {estimated(plan.estimate)}; {ASSUMED}."
 
 
 def _expense(expense: Forecast, *, known: bool) -> str:
