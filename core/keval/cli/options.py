@@ -136,7 +136,7 @@ _CHOICE = [
     click.option("--judge", multiple=True, metavar="NAME", help="Only this judge: a label, or any installed one."),
     click.option("-p", "plugin", multiple=True, metavar="NAME", help="Load a hook plugin; no:NAME leaves it out."),
     click.option(
-        "-m", "--model", multiple=True, metavar="LABEL=PROVIDER/NAME", help="Ask an agent or judge another model."
+        "-m", "--model", multiple=True, metavar="[LABEL=]PROVIDER/NAME", help="Ask all, or one, another model."
     ),
 ]
 _NARROWING = [

@@ -24,7 +24,7 @@ from keval.store.run import find_run
 @click.argument("run")
 @click.option("--metric", multiple=True, metavar="NAME", help="Only this metric, or any installed one. Repeatable.")
 @click.option("--judge", multiple=True, metavar="NAME", help="Only this judge. Repeatable.")
-@click.option("-m", "--model", multiple=True, metavar="LABEL=PROVIDER/NAME", help="Ask a judge another model.")
+@click.option("-m", "--model", multiple=True, metavar="[LABEL=]PROVIDER/NAME", help="Ask judges another model.")
 @judge_repetitions_option
 @budget_option
 @added_options("score")

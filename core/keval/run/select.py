@@ -132,11 +132,8 @@ def _plugins(specs: Sequence[PluginSpec], flags: Iterable[str], problems: list[P
             continue
         out = [label for label in chosen if label == blocked or label.startswith(f"{blocked}/")]
         if not out:
-            problems.append(
-                Problem(
-                    f"-p {flag}", f"the plugin {blocked!r} is not selected, so it cannot be blocked; remove the flag"
-                )
-            )
+            told = f"the plugin {blocked!r} is not selected, so it cannot be blocked; remove the flag"
+            problems.append(Problem(f"-p {flag}", told))
         for label in out:
             del chosen[label]
     return tuple(chosen.values())
@@ -154,39 +151,48 @@ def _each_of_vendor(spec: PluginSpec) -> list[PluginSpec]:
 def _with_models(
     agents: tuple[PluginSpec, ...], judges: tuple[PluginSpec, ...], flags: Iterable[str], problems: list[Problem]
 ) -> tuple[tuple[PluginSpec, ...], tuple[PluginSpec, ...]]:
-    """Give agents and judges the models of the flags `LABEL=provider/name`, or `agents.LABEL=…` where both have it."""
+    """Give agents and judges the models of the flags `LABEL=provider/name`, or `agents.LABEL=…` where both have it.
+
+    A flag without a label is for all that name the model that they ask.
+    """
     models: dict[str, str] = {}
-    labelled = [f"agents.{spec.label}" for spec in agents] + [f"judges.{spec.label}" for spec in judges]
+    labelled = {f"agents.{spec.label}": spec for spec in agents} | {f"judges.{spec.label}": spec for spec in judges}
     labels = [full.partition(".")[2] for full in labelled]
-    for flag in flags:
+    for flag in sorted(flags, key=lambda each: "=" in each):  # one with a label counts more
         label, equals, model = flag.partition("=")
         meant = [full for full in labelled if label in (full, full.partition(".")[2])]
         if not meant:  # an implied judge can be named by its plugin, too
             implied = (spec for spec in judges if spec.implied and label in (spec.type, f"judges.{spec.type}"))
             meant = [f"judges.{spec.label}" for spec in implied]
+        if not equals:
+            meant, model = [full for full, spec in labelled.items() if _asks_model(full, spec)], flag
         try:
-            if not equals:
-                raise ValueError(f"expected LABEL=provider/name, such as --model {(labels or ['agent'])[0]}=…")
             read_model(model)
             if not meant:
-                raise ValueError(f"no agent or judge is labelled {label!r}{suggestion(label, labels, 'labels')}")
-            if len(meant) > 1:
+                hint = suggestion(label, labels, "labels")
+                raise ValueError(f"no agent or judge {f'is labelled {label!r}{hint}' if equals else 'names a model'}")
+            if equals and len(meant) > 1:
                 either = " or ".join(f"{full}=…" for full in meant)
                 raise ValueError(f"an agent and a judge are labelled {label!r}; write {either}")
         except ValueError as error:
             problems.append(Problem(f"--model {flag}", str(error)))
             continue
-        models[meant[0]] = model
+        models |= dict.fromkeys(meant, model)
 
     def with_model(section: str, spec: PluginSpec) -> PluginSpec:
-        model = models.get(f"{section}.{spec.label}")
-        if model is None:
+        if (model := models.get(f"{section}.{spec.label}")) is None:
             return spec
         options = {**spec.options, "model": model}
         # The new model chooses an implied judge.
         return attrs.evolve(spec, options=options, type=implied_judge(options) if spec.implied else spec.type)
 
     return tuple(with_model("agents", spec) for spec in agents), tuple(with_model("judges", spec) for spec in judges)
+
+
+def _asks_model(full: str, spec: PluginSpec) -> bool:
+    """Return whether a plugin asks the model that it names; that of answers which exist has answered already."""
+    group = f"keval.{full.partition('.')[0]}"
+    return "model" in spec.options and not hasattr(registry.load(registry.find(group, spec.type)), "count_answers")
 
 
 def _executor(configured: str | Mapping[str, Any], chosen: str | None) -> str | Mapping[str, Any]:

@@ -304,7 +304,7 @@ SELECTIONS = {
     "sample": (["--sample-id", "b"], "--sample-id b: no sample has the id 'b'; the dataset has 1 others"),
     "model without label": (
         ["--model", "openai/gpt"],
-        "--model openai/gpt: expected LABEL=provider/name, such as --model scripted=…",
+        "--model openai/gpt: no agent or judge names a model",
     ),
     "model of an unknown label": (
         ["--model", "script=openai/gpt"],

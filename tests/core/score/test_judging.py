@@ -276,6 +276,22 @@ def test_a_label_of_an_agent_and_a_judge_alike_needs_its_section(project: Projec
     assert ("openai/a", "openai/c") == (plan["agents"]["one"]["model"], plan["judges"]["one"]["model"])
 
 
+def test_a_model_without_a_label_is_for_all_and_one_with_a_label_counts_more(project: Project) -> None:
+    agents = {name: f"{name}: {{type: modelled, model: openai/{name}}}" for name in ("one", "two")}
+    said = "said: {type: recorded, path: answers.jsonl, model: openai/said}"
+    config = CONFIG.replace("scripted: {}", f"scripted: {{}}, {', '.join(agents.values())}, {said}")
+    config = config.replace("judges: {reader: {}}", "judge: {model: openai/c}")
+    answers = "".join(f'{{"id": "{name}", "response": "x"}}\n' for name in "abc")
+    project.write(eval_yaml=config, questions_jsonl=ABC, answers_jsonl=answers)
+
+    flags = ("--model", "two=openai/d", "--model", "anthropic/e")
+    plan = project.keval("run", "eval.yaml", "--dry-run", "--json", *flags).data
+
+    models = {label: agent["model"] for label, agent in plan["agents"].items()}
+    assert {"scripted": None, "one": "anthropic/e", "two": "openai/d", "said": "openai/said"} == models
+    assert {"judge": {"type": "anthropic", "model": "anthropic/e"}} == plan["judges"]
+
+
 def test_a_key_of_execution_at_the_top_is_told_where_it_belongs(project: Project) -> None:
     project.write(eval_yaml=CONFIG + "judge_repetitions: 3\n", questions_jsonl=ABC)
 
