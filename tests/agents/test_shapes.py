@@ -378,7 +378,11 @@ def test_a_run_whose_requests_were_sent_again_is_replayed_as_it_was(project: Pro
     replayed = project.keval("run", "--replay", str(first), "-o", str(again))
 
     (second,) = (path.parent for path in again.glob("*/*/manifest.json"))
-    assert [0, 0, 0] == [recorded.code, replayed.code, project.keval("diff", str(first), str(second)).code]
+    assert [0, 0, 0] == [
+        recorded.code,
+        replayed.code,
+        project.keval("compare", "--exact", str(first), str(second)).code,
+    ]
     assert {ANSWER} == {trial.transcript and trial.transcript.output for trial in open_run(second).trials()}
 
 

@@ -46,7 +46,7 @@ READING = (
     ("show", "run", "--trial", TRIAL, "--traffic"),
     ("show", "run", "--reviews"),
     ("compare", "run"),
-    ("diff", "run", str(RECORDED)),
+    ("compare", "--exact", "run", str(RECORDED)),
     ("export", "run", "--format", "eee", "--to", "out"),
     ("export", "run", "--format", "csv", "--to", "out"),
     ("record", "trim", "run", "-o", "small"),

@@ -248,7 +248,7 @@ def test_a_silent_command_says_at_least_every_minute_that_it_goes_on(monkeypatch
         (["run", "eval.yaml"], "trials done, 0 failed"),
         (["score", "latest"], "still at work: "),
         (["resume", "latest"], "still at work: "),
-        (["doctor", "eval.yaml"], "still at work"),
+        (["validate", "--live", "eval.yaml"], "still at work"),
         (["run", "eval.yaml", "--log-format", "json"], '"event": "heartbeat", "trials": 1, "finished"'),
     ],
     ids=" ".join,

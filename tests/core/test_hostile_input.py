@@ -306,7 +306,7 @@ READING = (
     ("show", "run", "--reviews"),
     ("show", "run", "--worst", "completeness"),
     ("compare", "run"),
-    ("diff", "run", str(RECORDED)),
+    ("compare", "--exact", "run", str(RECORDED)),
     *(
         ("export", "run", "--format", name, "--to", "out")
         for name in ("eee", "csv", "parquet", "junit", "otlp", "html")

@@ -130,7 +130,7 @@ def test_a_recorded_trial_in_a_workspace_is_replayed_equally(name: str, project:
     (run,) = project.root.glob("recorded/*/*")
     replayed = project.keval("run", "eval.yaml", "--replay", str(run), "-o", "replayed", env=env)
     (again,) = project.root.glob("replayed/*/*")
-    difference = project.keval("diff", str(run), str(again))
+    difference = project.keval("compare", "--exact", str(run), str(again))
 
     assert (0, 0, 0) == (recorded.code, replayed.code, difference.code), replayed.stderr + difference.stdout
 

@@ -140,7 +140,7 @@ def test_the_committed_recording_replays_to_what_it_was(tmp_path: Path, monkeypa
     monkeypatch.setattr("socket.socket.connect", forbidden)
     outcome = project.run(EXAMPLE / "context-ab.yaml", "--replay", str(recording), "-j", "16")
 
-    again = project.keval("diff", str(recording), str(project.run_directory()))
+    again = project.keval("compare", "--exact", str(recording), str(project.run_directory()))
     assert (0, 0) == (outcome.code, again.code), again.stdout
     assert "REPLAY: answers recorded 20" in outcome.stdout
     assert "Changed since" not in outcome.stdout

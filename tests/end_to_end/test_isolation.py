@@ -101,7 +101,7 @@ def test_a_replay_says_of_sharing_what_its_recording_does(tmp_path: Path, enviro
     played = project.run("eval.yaml", "--replay", str(recorded))
 
     (replay,) = [path.parent for path in project.root.glob("results/*/*/manifest.json") if path.parent != recorded]
-    again = project.keval("diff", str(recorded), str(replay))
+    again = project.keval("compare", "--exact", str(recorded), str(replay))
     assert (0, 0) == (played.code, again.code), again.stdout
 
 

@@ -115,8 +115,8 @@ def replay(recorded: Recorded, *flags: str, config: bool = True, env: Any = NO_V
 
 
 def different(recorded: Recorded, run: Path) -> str:
-    """What `keval diff` says, times included; an empty text if the runs are the same."""
-    outcome = recorded.project.keval("diff", "--times", str(recorded.run), str(run))
+    """What `keval compare --exact` says, times included; an empty text if the runs are the same."""
+    outcome = recorded.project.keval("compare", "--exact", "--times", str(recorded.run), str(run))
     return "" if outcome.code == 0 else outcome.stdout + outcome.stderr
 
 

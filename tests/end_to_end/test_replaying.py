@@ -99,7 +99,7 @@ def test_a_replay_needs_the_recording_only_and_equals_it(unplugged: Project) -> 
     outcome = replay(unplugged, "-j", "1", WORD=None)
 
     run = unplugged.run_directory()
-    told = keval(unplugged, "diff", "recorded", str(run), "--times")
+    told = keval(unplugged, "compare", "--exact", "recorded", str(run), "--times")
     assert (3, 0) == (outcome.code, told.code), outcome.stderr + told.stdout
     entry = unplugged.read("manifest.json")["replay"]
     assert ("fail", 0, 0, []) == (entry["misses"], entry["live_trials"], entry["live_judgements"], entry["changes"])
@@ -142,7 +142,7 @@ def test_what_misses_is_asked_live_and_recorded_with_the_rest(recorded: Project)
     run = shutil.move(recorded.run_directory(), recorded.root / "again")
     shutil.rmtree(recorded.root / "results")
     again = keval(recorded, "run", "--replay", str(run), WORD=None)
-    told = keval(recorded, "diff", str(run), str(recorded.run_directory()), "--times")
+    told = keval(recorded, "compare", "--exact", str(run), str(recorded.run_directory()), "--times")
     assert (3, 0) == (again.code, told.code), again.stderr + told.stdout
 
 
@@ -185,7 +185,7 @@ def test_changed_questions_are_told_and_the_recorded_ones_are_asked(recorded: Pr
 
     outcome = replay(recorded, "eval.yaml", WORD=None)
 
-    told = keval(recorded, "diff", "recorded", str(recorded.run_directory()), "--json")
+    told = keval(recorded, "compare", "--exact", "recorded", str(recorded.run_directory()), "--json")
     changes = recorded.read("manifest.json")["replay"]["changes"]
     assert (3, True) == (outcome.code, any(line.startswith("sample twice: it asks something else") for line in changes))
     assert 0 == told.data["trials"]["different"]

@@ -18,7 +18,8 @@ from keval.errors import ConfigError, KevalError, OutageError, PreflightError
 
 __all__ = ["main"]
 
-_COMMANDS = ("run", "resume", "validate", "score", "plugins")
+_COMMANDS = ("run", "resume", "score")
+_OLD_NAMES = "Old names"
 
 
 class _Commands(click.Group):
@@ -36,6 +37,11 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if (name := args[0]) not in _owners() and (now := _sections()[_OLD_NAMES].get(name)):
+            from keval.cli.messages import tell
+
+            tell(f"note: `keval {name}` is now `keval {now}`; the old name goes with the next version")
+            args = [*now.split(), *args[1:]]
         name = args[0]
         if not name.startswith("-") and name not in self.list_commands(ctx):
             from keval.errors import suggestion
@@ -46,18 +52,19 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        described, plugged = list[tuple[str, str]](), list[tuple[str, str]]()
-        for name, owner in _owners().items():
+        from keval.seams.registry import summary_of
+
+        owners, shown = _owners(), set[str]()
+        for title, described in _sections().items():
             # A name that is described may be a command of somebody else's package, which is then told as theirs.
-            if name in _descriptions() and owner.startswith("keval-"):
-                described.append((name, _descriptions()[name]))
-            else:
-                plugged.append((name, f"from {owner}"))
-        with formatter.section("Commands"):
-            formatter.write_dl(described)
-        if plugged:
-            with formatter.section("Commands of plugins"):
-                formatter.write_dl(plugged)
+            rows = [(name, text) for name, text in described.items() if owners.get(name, "").startswith("keval-")]
+            shown.update(name for name, _ in rows)
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+        if others := [(name, summary_of(owner)) for name, owner in owners.items() if name not in shown]:
+            with formatter.section("Commands of other packages"):
+                formatter.write_dl(others)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         # A run makes many records and few cycles: to look for these as often as Python does takes a tenth of its CPU.
@@ -117,11 +124,18 @@ class _Commands(click.Group):
 
 
 @cache
-def _descriptions() -> Mapping[str, str]:
-    """What is said of the commands of the core, and of those that keval's packages add, in the order of the list."""
+def _sections() -> Mapping[str, Mapping[str, str]]:
+    """What `--help` says of the commands of keval's packages, by section; of old names, what they stand for now."""
+    sections, title = dict[str, dict[str, str]](), ""
     # Plain lines, as a reader of TOML or YAML would take a tenth of `keval --help`.
-    lines = Path(__file__).with_name("commands.txt").read_text(encoding="utf-8").splitlines()
-    return {name: text for name, _, text in (line.partition(": ") for line in lines)}
+    for line in Path(__file__).with_name("commands.txt").read_text(encoding="utf-8").splitlines():
+        name, colon, text = line.partition(": ")
+        if colon:
+            sections[title][name] = text
+        else:
+            title = line
+            sections[title] = {}
+    return sections
 
 
 def _owners() -> dict[str, str]:
@@ -130,7 +144,7 @@ def _owners() -> dict[str, str]:
 
     found = {component.name: component.distribution for component in registry.components("keval.commands")}
     found |= dict.fromkeys(_COMMANDS, "keval-core")
-    return {name: found[name] for name in _descriptions() if name in found} | found
+    return {name: found[name] for described in _sections().values() for name in described if name in found} | found
 
 
 def _plugin_command(name: str) -> click.Command:

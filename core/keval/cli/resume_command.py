@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import click
 
-from keval.cli.call import CommandCall, CommandOptions, added_options
+from keval.cli.call import CommandCall, CommandOptions, SectionedCommand, added_options
 from keval.cli.display import display, tell_notices
 from keval.cli.messages import redactor
 from keval.cli.options import Detail, budget_option, executor_option, max_failures_option, output_options
@@ -25,7 +25,7 @@ from keval.store.run import find_run
 _POSITIVE = click.IntRange(min=1)
 
 
-@click.command("resume")
+@click.command("resume", cls=SectionedCommand)
 @click.argument("run")
 @click.option("--retry-failed", is_flag=True, help="Also run failed trials again.")
 @click.option("--add-repetitions", type=_POSITIVE, metavar="N", help="Ask every question N more times.")

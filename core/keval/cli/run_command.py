@@ -9,17 +9,17 @@ from typing import Any
 
 import click
 
-from keval.cli.call import CommandCall, CommandOptions, Planned, added_options
+from keval.cli.call import CommandCall, CommandOptions, Planned, SectionedCommand, added_options
+from keval.cli.config_argument import read_config
 from keval.cli.display import Progress, display, tell_notices
 from keval.cli.messages import redactor
 from keval.cli.options import Detail, output_options, selection_options
 from keval.cli.session import carry_out, finish, log_watchers, prepared, tell_replaced
-from keval.config.load import load
-from keval.config.secrets import learn_config
 from keval.run.select import Selection, select
 
 
-@click.command("run")
+@click.command("run", cls=SectionedCommand)
+# Not by `config_argument`, as an option of a package, such as --replay, may say what is run.
 @click.argument("config", type=click.Path(path_type=Path), required=False)
 @selection_options
 @click.option("--dry-run", is_flag=True, help="Print what would run, and run nothing.")
@@ -39,6 +39,7 @@ def command(
 ) -> None:
     """Run the evaluation in the file CONFIG and show what its contexts do.
 
+    Without CONFIG, it is `eval.yaml` or `keval.yaml` of this folder, as for every command that takes a config.
     Trials and scores are kept in a new directory under the results directory, which `keval report`, `show` and
     `score` read.
     """
@@ -72,15 +73,10 @@ def command(
 
 @contextmanager
 def _of_config(call: CommandCall) -> Iterator[Planned]:
-    # Not required by click, as an option of a package, such as --replay, may say what is run.
-    if call.config is None:
-        raise click.UsageError("Missing argument 'CONFIG'.", click.get_current_context())
     from keval.plan.build import make_plan
     from keval.run.flow import run_plan
 
-    evaluation = load(call.config)
-    learn_config(redactor(), evaluation)
-    evaluation = prepared(call.changed(select(evaluation, call.selection or Selection())))
+    evaluation = prepared(call.changed(select(read_config(call.config), call.selection or Selection())))
     yield Planned(make_plan(evaluation), run_plan)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import click
 
-from keval.cli.call import CommandCall, CommandOptions, added_options
+from keval.cli.call import CommandCall, CommandOptions, SectionedCommand, added_options
 from keval.cli.display import display
 from keval.cli.messages import redactor
 from keval.cli.options import Detail, budget_option, executor_option, judge_repetitions_option, output_options
@@ -20,7 +20,7 @@ from keval.run.select import Selection, select
 from keval.store.run import find_run
 
 
-@click.command("score")
+@click.command("score", cls=SectionedCommand)
 @click.argument("run")
 @click.option("--metric", multiple=True, metavar="NAME", help="Only this metric, or any installed one. Repeatable.")
 @click.option("--judge", multiple=True, metavar="NAME", help="Only this judge. Repeatable.")

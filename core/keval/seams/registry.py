@@ -188,6 +188,14 @@ def versions(plugins: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def summary_of(distribution: str) -> str:
+    """Return a distribution's line about itself, if it has one, and its name; nothing is imported."""
+    with suppress(importlib_metadata.PackageNotFoundError):
+        if told := (importlib_metadata.distribution(distribution).metadata or {}).get("Summary"):
+            return f"{told} ({distribution})"
+    return f"from {distribution}"
+
+
 @cache
 def _installed(distribution: str) -> tuple[str, Sequence[str]]:
     """Return the version of a distribution and what it requires; each look would parse its metadata anew."""

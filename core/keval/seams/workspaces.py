@@ -36,8 +36,8 @@ class WorkspaceProvider(Protocol):
     """Makes workspaces. Group `keval.workspaces`; its fields are the keys of `workspace:`.
 
     Keys of the evaluation, a condition and a sample are joined, the latter over the former, and one provider is
-    constructed for each that differs. A static method `sandboxes` may tell `keval doctor` by name what keeps each from
-    working here, or `None`.
+    constructed for each that differs. A static method `sandboxes` may tell by name what keeps each from working
+    here, or `None`, which `keval validate --live` prints.
     """
 
     def check(self) -> Iterable[FieldError]:

@@ -1,4 +1,4 @@
-"""`keval diff`: whether two runs are the same in canonical form, and what differs."""
+"""`keval compare --exact`: whether two runs are the same in canonical form, and what differs."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def test_runs_of_the_same_are_equal_whenever_they_were_made(project: Project, be
             line["transcript"] |= {"started": 4e9, "duration": 5.0, "turn_durations": [5.0], "replies": [1.0]}
 
     edit(now, "trials.jsonl", later)
-    outcome = project.keval("diff", before.id, now.id)
-    timed = project.keval("diff", before.id, now.id, "--times", "--json")
+    outcome = project.keval("compare", "--exact", before.id, now.id)
+    timed = project.keval("compare", "--exact", before.id, now.id, "--times", "--json")
 
     assert (0, "") == (outcome.code, outcome.stderr)
     assert f"{before.id} → {now.id}\nthese runs are equal\nmanifest  the same\n" in outcome.stdout
@@ -132,7 +132,7 @@ def test_what_differs_is_told_trial_by_trial(project: Project, before: Run, now:
     edit(now, "samples.jsonl", samples)
     edit(now, "trials.jsonl", trials)
     edit(now, "scores.jsonl", scores)
-    outcome = project.keval("diff", before.id, now.id)
+    outcome = project.keval("compare", "--exact", before.id, now.id)
 
     said = outcome.stdout.replace(before.id, "BEFORE").replace(now.id, "NOW").replace(version, "VERSION")
     assert (1, "") == (outcome.code, outcome.stderr)
@@ -151,9 +151,9 @@ def test_the_same_bytes_are_equal_and_a_null_argument_is_not_a_missing_one(
 
     edit(before, "trials.jsonl", called({"unit": None}, "4711"))
     edit(now, "trials.jsonl", called({"unit": None}, "52001"))
-    same = project.keval("diff", before.id, now.id, "--json")
+    same = project.keval("compare", "--exact", before.id, now.id, "--json")
     edit(now, "trials.jsonl", called({}, "52001"))
-    other = project.keval("diff", before.id, now.id, "--json")
+    other = project.keval("compare", "--exact", before.id, now.id, "--json")
 
     assert (0, True) == (same.code, same.data["equal"])
     assert [
@@ -186,9 +186,9 @@ def test_what_an_agent_declares_to_vary_makes_no_difference(project: Project, be
         edit_manifest(run, **manifest)
     edit(before, "trials.jsonl", asked(before, 1, "Finds things."))
     edit(now, "trials.jsonl", asked(now, 2, "Finds things."))
-    same = project.keval("diff", before.id, now.id)
+    same = project.keval("compare", "--exact", before.id, now.id)
     edit(now, "trials.jsonl", asked(now, 3, "Finds everything."))
-    other = project.keval("diff", before.id, now.id)
+    other = project.keval("compare", "--exact", before.id, now.id)
 
     assert (0, 1) == (same.code, other.code)
     assert "\n  request.tools[0].description: Finds things. → Finds everything.\n" in other.stdout
@@ -196,16 +196,16 @@ def test_what_an_agent_declares_to_vary_makes_no_difference(project: Project, be
 
 def test_only_as_many_items_as_wanted_are_listed(project: Project, before: Run, now: Run) -> None:
     edit(now, "trials.jsonl", lambda lines: [line.update(model="other/model") for line in lines])
-    outcome = project.keval("diff", before.id, now.id, "--limit", "2")
+    outcome = project.keval("compare", "--exact", before.id, now.id, "--limit", "2")
 
     assert (1, 2) == (outcome.code, outcome.stdout.count("\n  model: "))
     assert "4 more samples and trials differ" in outcome.stdout
 
 
 def test_runs_that_say_nothing_of_each_other_are_refused(project: Project, before: Run, now: Run) -> None:
-    itself = project.keval("diff", before.id, str(before.path))
+    itself = project.keval("compare", "--exact", before.id, str(before.path))
     Path(now.trials_file).write_text("", encoding="utf-8")
-    empty = project.keval("diff", before.id, now.id)
+    empty = project.keval("compare", "--exact", before.id, now.id)
 
     assert (2, 2) == (itself.code, empty.code)
     assert "a run is compared with itself" in itself.stderr

@@ -80,9 +80,9 @@ def test_runs_that_left_other_things_differ_but_for_times_and_the_machine(ran: P
     alike = text.replace("hard links", "copies").replace("case 29", "case 30").replace('"at": 0.5', '"at": 0.6')
     assert alike != text
     (other / "trials.jsonl").write_text(alike, encoding="utf-8")
-    equal = ran.keval("diff", str(run), str(other))
+    equal = ran.keval("compare", "--exact", str(run), str(other))
     (other / "trials.jsonl").write_text(alike.replace("+line 59", "+line 60"), encoding="utf-8")
-    different = ran.keval("diff", str(run), str(other))
+    different = ran.keval("compare", "--exact", str(run), str(other))
 
     assert (0, 1) == (equal.code, different.code)
     assert "12 equal, 12 different" in different.stdout

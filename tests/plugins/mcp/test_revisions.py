@@ -197,4 +197,4 @@ def test_same_server_is_compared_in_two_revisions(project: Project, dual: str) -
     replayed = project.keval("run", "eval.yaml", "--replay", directory, "-o", "again")
 
     (again,) = project.root.glob("again/*/*")
-    assert (0, 0) == (replayed.code, project.keval("diff", directory, str(again)).code), replayed.stderr
+    assert (0, 0) == (replayed.code, project.keval("compare", "--exact", directory, str(again)).code), replayed.stderr

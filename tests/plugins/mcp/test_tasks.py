@@ -395,7 +395,7 @@ def test_replay_is_indifferent_to_how_often_the_agent_looks(
 
 
 def canonical(transcript: Transcript) -> Any:
-    """Return what `keval diff` compares of a transcript, but for the order of what passed, which the agents choose."""
+    """Return what `compare --exact` reads of a transcript, but for the order of what passed, which agents choose."""
     plain = canonical_trial(Trial("t", Sample("one", "What?"), "a", "c", 1, transcript))["transcript"]
     return {**plain, "exchanges": sorted(map(str, plain["exchanges"]))}
 

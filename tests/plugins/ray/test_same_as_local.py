@@ -110,7 +110,7 @@ def test_all_that_is_found_is_the_same_for_every_kind_of_agent(
 
     assert 48 == len(here.trial_ids())
     assert summary(here) == summary(there)
-    compared = project.spawn("diff", str(here.path), str(there.path))
+    compared = project.spawn("compare", "--exact", str(here.path), str(there.path))
     assert 0 == compared.code, compared.stdout
     workers = there.manifest.workers
     assert () == here.manifest.workers
@@ -130,11 +130,11 @@ def test_an_ablated_run_with_shuffled_results_is_recorded_and_replayed(
 
     assert 7 == len(there.manifest.conditions)
     assert summary(here) == summary(there)
-    assert 0 == project.spawn("diff", str(here.path), str(there.path)).code
+    assert 0 == project.spawn("compare", "--exact", str(here.path), str(there.path)).code
     environ = {**cluster.environ, "RAY_ADDRESS": cluster.address}
     ended(project.spawn("run", "--replay", str(there.path), "-q", env=environ))
     replayed = list_runs(project.root / "results")[-1]
-    ended(project.spawn("diff", str(there.path), str(replayed.path)))
+    ended(project.spawn("compare", "--exact", str(there.path), str(replayed.path)))
     assert () == replayed.manifest.workers
 
 

@@ -177,8 +177,8 @@ def test_it_replays_to_what_it_was_and_a_change_of_ours_is_named(project: Projec
     renewed = project.keval("run", "eval.yaml", "--replay", "small", *live, "-o", "renewed")
 
     (first,), (second,), (third,) = (project.root.glob(f"{name}/*/*") for name in ("same", "missed", "renewed"))
-    equal = project.keval("diff", "small", str(first))
-    different = project.keval("diff", "small", str(second))
+    equal = project.keval("compare", "--exact", "small", str(first))
+    different = project.keval("compare", "--exact", "small", str(second))
     replay = Run(second).manifest.replay
     assert replay is not None
     assert (0, 0) == (same.code, equal.code), equal.stdout
@@ -197,7 +197,7 @@ def test_it_replays_to_what_it_was_and_a_change_of_ours_is_named(project: Projec
         last.manifest.replay.recorded,
         last.manifest.replay.live_trials,
     )
-    assert 0 == project.keval("diff", str(third), str(last.path)).code
+    assert 0 == project.keval("compare", "--exact", str(third), str(last.path)).code
     assert [
         "conditions.terse.system_prompt: was Be terse., is Be blunt.",
         "metric basic/tokens: it is new",

@@ -165,4 +165,4 @@ def test_reviews_make_no_difference_between_runs(run: Run, project: Project) -> 
     other = shutil.copytree(run.path, project.root / "results" / "judged" / "other")
     (other / "reviews.jsonl").unlink()
 
-    assert 0 == project.keval("diff", str(run.path), str(other)).code
+    assert 0 == project.keval("compare", "--exact", str(run.path), str(other)).code

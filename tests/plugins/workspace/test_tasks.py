@@ -146,7 +146,7 @@ def test_a_replay_works_again_in_fresh_folders_and_finds_the_same(project: Proje
     first = project.run_directory()
 
     replayed = project.keval("run", "--replay", str(first), "-q")
-    told = project.keval("diff", first.name, "latest")
+    told = project.keval("compare", "--exact", first.name, "latest")
 
     assert (0, 0, 0) == (recorded.code, replayed.code, told.code), replayed.stderr + told.stdout
 

@@ -16,7 +16,7 @@ _POSITIVE = click.IntRange(min=1)
 
 
 @click.command()
-@click.argument("target", metavar="CONFIG|RUN")
+@click.argument("target", metavar="[CONFIG|RUN]", required=False)
 @click.option("--only", multiple=True, type=click.Choice([*EXAMINATIONS]), help="Only this examination. Repeatable.")
 @click.option("--samples", type=_POSITIVE, metavar="N", help="Draw N samples, in place of `check.samples`.")
 @click.option("--repetitions", type=_POSITIVE, metavar="N", help="Ask each N times, in place of `check.repetitions`.")
@@ -27,7 +27,7 @@ _POSITIVE = click.IntRange(min=1)
 @json_option
 def check(
     *,
-    target: str,
+    target: str | None,
     only: tuple[str, ...],
     samples: int | None,
     repetitions: int | None,
@@ -44,10 +44,8 @@ def check(
     earlier check, what is there is examined, and nothing is asked. The exit code is 1 if a check or a bound of
     `check.bounds` is not met.
     """
+    from keval.cli.config_argument import config_here, read_config
     from keval.cli.console import print_json
-    from keval.cli.messages import redactor
-    from keval.config.load import load
-    from keval.config.secrets import learn_config
     from keval.run.select import select
     from keval.store.serialization import to_plain
     from keval_instrument.checking import check_config, check_run  # they import what runs evaluations
@@ -55,10 +53,10 @@ def check(
     from keval_instrument.table import print_checked
     from keval_report.terminal.console import data_console
 
+    target = target or str(config_here())
     names = [name for name in EXAMINATIONS if name in (only or EXAMINATIONS)]
     if Path(target).is_file() or Path(target).suffix in (".yaml", ".yml"):
-        evaluation = select(load(Path(target)), selection)
-        learn_config(redactor(), evaluation)
+        evaluation = select(read_config(Path(target)), selection)
         counts = {"samples": samples, "repetitions": repetitions}
         given: dict[str, Any] = {key: n for key, n in counts.items() if n is not None}
         caps: dict[str, Any] = dict(budget)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from keval.cli.config_argument import config_argument, read_config
 from keval.cli.messages import redactor
-from keval.config.load import load
 from keval.errors import ConfigError
 from keval.records.servers import McpServer
 from keval_mcp.served_context import ServedContext
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("config", type=click.Path(path_type=Path))
+@config_argument
 @click.option("--context", required=True, metavar="NAME", help="The context to serve.")
 @click.option("--server", metavar="NAME", help="Which of its servers, if it has several.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8090, show_default=True, help="0 takes a free port.")
@@ -46,7 +46,7 @@ async def _serve(config: Path, label: str, name: str | None, port: int) -> None:
             listener = stack.enter_context(listen(port))
         except OSError as error:
             raise ConfigError(f"port {port}: {error.strerror}; choose another with --port, or 0") from error
-        served = await stack.enter_async_context(ServedContext.open(load(config), label, redactor()))
+        served = await stack.enter_async_context(ServedContext.open(read_config(config), label, redactor()))
         names = [name] if name else [*served.servers]
         if len(names) != 1 or names[0] not in served.servers:
             has = ", ".join(served.servers) or "no server behind the tap"

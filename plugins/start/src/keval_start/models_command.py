@@ -12,12 +12,11 @@ from urllib.parse import urlsplit
 import attrs
 import click
 
+from keval.cli.config_argument import read_config
 from keval.cli.console import print_json, safe
 from keval.cli.messages import foreign, redactor
 from keval.cli.options import json_option
 from keval.cli.session import run_to_end
-from keval.config.load import load
-from keval.config.secrets import learn_config
 from keval.config.structure import read_model
 from keval.errors import ConfigError, PluginError, PreflightError, TrialError
 from keval.execute.models.exchange import learn_keys
@@ -110,7 +109,7 @@ def made_providers() -> Iterator[tuple[registry.Component, ModelProvider]]:
     for component in registry.components("keval.models"):
         try:
             provider = registry.load(component)()
-        except Exception:  # noqa: BLE001, S112 - the doctor tells of one that cannot be made, and so does its run
+        except Exception:  # noqa: BLE001, S112 - `validate --live` tells of one that cannot be made
             continue
         yield component, provider
 
@@ -257,8 +256,7 @@ def command(*, model: str | None, ask: bool, config: Path | None, as_json: bool)
     if model is not None and not chosen:
         made: Mapping[str, ModelProvider] = {}
         if config is not None:
-            evaluation = load(config)
-            learn_config(redactor(), evaluation)
+            evaluation = read_config(config)
             if evaluation.problems:
                 raise ConfigError(evaluation.problems)
             made = evaluation.providers

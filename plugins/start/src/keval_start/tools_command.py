@@ -6,17 +6,16 @@ from pathlib import Path
 
 import click
 
+from keval.cli.config_argument import config_argument, read_config
 from keval.cli.console import print_json
 from keval.cli.messages import redactor
 from keval.cli.options import json_option
 from keval.cli.session import run_to_end
-from keval.config.load import load
-from keval.config.secrets import learn_config
 from keval_report.terminal.console import data_console
 
 
 @click.command("tools")
-@click.argument("config", type=click.Path(path_type=Path))
+@config_argument
 @click.option("--context", "contexts", multiple=True, metavar="NAME", help="Only this context. Repeatable.")
 @json_option
 def command(*, config: Path, contexts: tuple[str, ...], as_json: bool) -> None:
@@ -28,7 +27,6 @@ def command(*, config: Path, contexts: tuple[str, ...], as_json: bool) -> None:
     from keval_mcp.served_context import read_tool_listings
     from keval_report.contexts import describe_tool_listings, print_tool_listings
 
-    evaluation = load(config)
-    learn_config(redactor(), evaluation)
+    evaluation = read_config(config)
     found = run_to_end(read_tool_listings(evaluation, contexts, redactor()))
     print_json(describe_tool_listings(found)) if as_json else print_tool_listings(found, data_console())

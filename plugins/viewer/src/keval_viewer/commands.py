@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 import click
 
+from keval.cli.config_argument import config_argument, read_config
 from keval.cli.options import budget_option, choice_options, results_option, results_type
 from keval.errors import ConfigError
 
@@ -51,7 +52,6 @@ def view(*, results: Path, chosen: str | None, questions: Path | None, port: int
     browser in; nobody else is.
     """
     from keval.cli.session import run_to_end
-    from keval.config.load import load
     from keval.store.run import find_run  # `keval --help` need not wait for these
     from keval_analysis.question_review import QuestionFile  # `keval --help` need not wait for these
     from keval_viewer.app import build_app, listener_on
@@ -60,7 +60,7 @@ def view(*, results: Path, chosen: str | None, questions: Path | None, port: int
     from keval_viewer.pages import VIEW_PAGES
     from keval_viewer.pages.questions import PLACE
 
-    file = None if questions is None else QuestionFile.of(load(questions))
+    file = None if questions is None else QuestionFile.of(read_config(questions))
     begin = "/" if file is None else PLACE
     if chosen is not None:
         run = find_run(chosen, results)
@@ -76,7 +76,7 @@ def view(*, results: Path, chosen: str | None, questions: Path | None, port: int
 
 
 @click.command()
-@click.argument("config", type=click.Path(path_type=Path))
+@config_argument
 @choice_options
 @budget_option
 @click.option("--only", multiple=True, metavar="AGENT/CONDITION", help="Begin with this column alone switched on.")
@@ -98,16 +98,11 @@ def play(
     Questions are typed or chosen from the dataset. Answers are scored as they come, and kept in a run directory under
     the results directory, like those of `keval run`. The URL that is printed lets a browser in; nobody else is.
     """
-    from keval.cli.messages import redactor
     from keval.cli.session import run_to_end
-    from keval.config.load import load
-    from keval.config.secrets import learn_config  # `keval --help` need not wait for these
     from keval.run.select import select
     from keval_viewer.app import listener_on, play_app
 
-    evaluation = load(config)
-    learn_config(redactor(), evaluation)
-    selected = select(evaluation, attrs.evolve(selection, budget=dict(budget)))
+    selected = select(read_config(config), attrs.evolve(selection, budget=dict(budget)))
 
     async def serve() -> None:
         async with play_app(selected, output_dir, only) as (app, opened):

@@ -8,12 +8,10 @@ from typing import Any
 
 import click
 
-from keval.cli.call import CommandCall, CommandOptions, added_options
+from keval.cli.call import CommandCall, CommandOptions, SectionedCommand, added_options
+from keval.cli.config_argument import config_argument, read_config
 from keval.cli.console import print_json
-from keval.cli.messages import redactor
 from keval.cli.options import json_option, results_option, selection_options
-from keval.config.load import load
-from keval.config.secrets import learn_config
 from keval.run.select import Selection, select
 from keval.store.run import find_run
 from keval.store.serialization import to_plain
@@ -38,8 +36,8 @@ class _Size(click.ParamType[tuple[float, bool]]):
         return size, share
 
 
-@click.command("power")
-@click.argument("config", type=click.Path(path_type=Path))
+@click.command("power", cls=SectionedCommand)
+@config_argument
 @click.option(
     "--effect",
     type=_Size(),
@@ -77,11 +75,8 @@ def command(
     from keval_analysis.power import Pilot, PowerTarget, plan_power
     from keval_report.terminal.planning import print_power
 
-    evaluation = load(config)
-    # Before anything of the config may be printed.
-    learn_config(redactor(), evaluation)
     with CommandCall.begun(added, root=output_dir, config=config, selection=selection) as call:
-        plan = make_plan(call.changed(select(evaluation, selection)))
+        plan = make_plan(call.changed(select(read_config(config), selection)))
     size, is_share = effect or (None, False)
     found = find_run(pilot, output_dir) if pilot is not None else None
     planned = plan_power(plan, PowerTarget(size, is_share, power), Pilot.of(found) if found else None)

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
+from keval.cli.config_argument import read_config
 from keval.cli.console import print_json, safe
-from keval.cli.messages import redactor, tell
+from keval.cli.messages import tell
 from keval.cli.options import json_option, results_option
-from keval.config.load import load
-from keval.config.secrets import learn_config
 from keval.errors import ConfigError, RunError, suggestion
 from keval.records.formats import counted
 from keval.records.manifest import ScorerEntry
@@ -41,7 +40,7 @@ _BETWEEN = "----- golden answer -----"
 
 
 @click.command("review")
-@click.argument("config", metavar="RUN|CONFIG")
+@click.argument("config", metavar="[RUN|CONFIG]", required=False)
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Draw N answers of RUN for people to label.")
 @click.option("--metric", metavar="RUBRIC", help="With --sample: spread them over this rubric's levels; RUBRIC@JUDGE.")
 @click.option("--seed", type=click.IntRange(0, _SEEDS), metavar="N", help="With --sample: what the draw depends on.")
@@ -53,7 +52,7 @@ _BETWEEN = "----- golden answer -----"
 @json_option
 def command(
     *,
-    config: str,
+    config: str | None,
     sample: int | None,
     metric: str | None,
     seed: int | None,
@@ -77,9 +76,11 @@ def command(
     if (sample is not None) == questions:
         raise click.UsageError("give --sample N for answers of a run, or --questions for those of a config")
     if sample is not None:
+        if config is None:
+            raise click.UsageError("Missing argument 'RUN'; `latest` is the newest")
         _draw(find_run(config, output_dir), sample, metric, seed, as_json=as_json)
     else:
-        _decide_on_questions(Path(config), accept, reject, accept_all=accept_all, as_json=as_json)
+        _decide_on_questions(Path(config) if config else None, accept, reject, accept_all=accept_all, as_json=as_json)
 
 
 def _draw(run: Run, count: int, metric: str | None, seed: int | None, *, as_json: bool) -> None:
@@ -117,14 +118,11 @@ def _scorer(run: Run, metric: str | None) -> ScorerEntry:
 
 
 def _decide_on_questions(
-    config: Path, accept: Sequence[str], reject: Sequence[str], *, accept_all: bool, as_json: bool
+    config: Path | None, accept: Sequence[str], reject: Sequence[str], *, accept_all: bool, as_json: bool
 ) -> None:
     from keval_analysis.question_review import QuestionFile  # it imports what `--help` does not need
 
-    evaluation = load(config)
-    # Before anything of the config may be printed.
-    learn_config(redactor(), evaluation)
-    file = QuestionFile.of(evaluation)
+    file = QuestionFile.of(read_config(config))
     waiting = file.waiting()
     if accept or reject or accept_all:
         _decide(file, waiting, accept, reject, accept_all=accept_all)

@@ -11,12 +11,12 @@ import attrs
 import click
 
 from keval import KevalError
+from keval.cli.config_argument import config_argument, read_config
 from keval.cli.console import print_json
 from keval.cli.messages import foreign, redactor, tell
 from keval.cli.options import budget_option
 from keval.cli.session import run_to_end
 from keval.config.evaluation import DatasetFile
-from keval.config.load import load
 from keval.errors import ConfigError
 from keval.records.formats import counted
 from keval.records.models import dollars
@@ -48,7 +48,7 @@ class Order:
 
 
 @click.command()
-@click.argument("config", type=click.Path(path_type=Path))
+@config_argument
 @click.option("--context", metavar="NAME", help="The context to ask about, if the config has several.")
 @click.option("-n", "--count", type=click.IntRange(min=1), default=20, show_default=True, help="How many questions.")
 @click.option("--model", metavar="PROVIDER/NAME", help="Who writes them.  [default: the judge's model, or the agent's]")
@@ -85,7 +85,7 @@ def generate(
     and must give the same. Questions are added to the dataset with `accepted: false`: `keval run` leaves them out
     until `keval review CONFIG --questions` accepts them.
     """
-    evaluation = select(load(config), Selection(budget=dict(budget)))
+    evaluation = select(read_config(config), Selection(budget=dict(budget)))
     if seed is not None:
         evaluation = attrs.evolve(evaluation, execution=attrs.evolve(evaluation.execution, seed=seed))
     file = QuestionFile.of(evaluation, remedy=_TO) if to is None else QuestionFile.at(DatasetFile(to), remedy=_TO)

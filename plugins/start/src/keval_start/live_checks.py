@@ -1,4 +1,4 @@
-"""`keval doctor`: whether what a run needs is there, one finding for each thing, with the remedy where it is not."""
+"""`keval validate --live`: whether what a run needs is there, a finding for each, with the remedy where it is not."""
 
 from __future__ import annotations
 
@@ -12,22 +12,15 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import click
-
-from keval.cli.messages import redactor
-from keval.cli.options import json_option, results_option
-from keval.config.load import load
-from keval.config.secrets import learn_config
 from keval.errors import KevalError, PluginError, PreflightError, RunError
 from keval.execute.bringup.preflight import preflight
 from keval.execute.bringup.resources import ResourceScope
-from keval.plan.build import make_plan
 from keval.plan.plan import Plan
 from keval.records.formats import number, time_span
 from keval.redaction import Redactor
 from keval.seams import registry
 from keval.seams.results import mirror_of
-from keval_start.models_command import Finding, listed_providers, made_providers, tell_findings
+from keval_start.models_command import Finding, listed_providers, made_providers
 
 _OLDEST_PYTHON = (3, 11)
 _LITTLE_SPACE = 1_000_000_000
@@ -117,8 +110,8 @@ async def _served_models() -> AsyncIterator[Finding]:
         if not getattr(provider, "serves_any_name", False):
             continue
         try:
-            async with provider.open(["doctor"], 0) as endpoints:
-                url = urlsplit(next(iter(endpoints["doctor"].urls.values())))
+            async with provider.open(["validate"], 0) as endpoints:
+                url = urlsplit(next(iter(endpoints["validate"].urls.values())))
                 _, writer = await asyncio.open_connection(url.hostname, url.port)
                 writer.close()
                 await writer.wait_closed()
@@ -156,20 +149,3 @@ async def _brought_up(plan: Plan, redactor: Redactor) -> AsyncIterator[Finding]:
         yield Finding("config", True, f"{plan.trial_count} trials can begin")
     finally:
         await scope.close()
-
-
-@click.command("doctor")
-@click.argument("config", type=click.Path(path_type=Path), required=False)
-@results_option
-@json_option
-def command(*, config: Path | None, output_dir: Path, as_json: bool) -> None:
-    """Look at Python, the plugins, keys, the disk, the clock, keval's own models and sandboxes.
-
-    With CONFIG, its servers are started, too, and its models' keys are looked for. No model is asked.
-    """
-    plan = None
-    if config is not None:
-        evaluation = load(config)
-        learn_config(redactor(), evaluation)
-        plan = make_plan(evaluation)
-    tell_findings(examine(output_dir, plan, redactor()), as_json=as_json)

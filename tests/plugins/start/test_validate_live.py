@@ -1,4 +1,4 @@
-"""The doctor says what is there and what is not, and what to do."""
+"""`keval validate --live` says what is there and what is not, and what to do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ metrics: [double/length]
 def test_what_is_well_is_said_and_no_key_is_shown(project: Project) -> None:
     project.write(eval_yaml=CONFIG, questions_jsonl='{"id": "a", "question": "How?"}\n')
 
-    outcome = project.keval("doctor", "eval.yaml", "--json", env={"OPENAI_API_KEY": "sk-canary"})
+    outcome = project.keval("validate", "--live", "eval.yaml", "--json", env={"OPENAI_API_KEY": "sk-canary"})
 
     found = {(finding["about"], finding["found"]): finding["well"] for finding in outcome.data}
     assert {"python", "plugins", "keys", "disk", "clock", "models", "sandbox", "servers", "config"} == {
@@ -43,7 +43,7 @@ def test_what_a_config_needs_and_is_not_there_is_named(project: Project) -> None
     config = CONFIG.replace("[notes]}}", "[down]}}").replace("scripted: {}", "modelled: {model: openai/gpt-test}")
     project.write(eval_yaml=config, questions_jsonl='{"id": "a", "question": "How?"}\n')
 
-    outcome = project.keval("doctor", "eval.yaml", env={"OPENAI_API_KEY": None})
+    outcome = project.keval("validate", "--live", "eval.yaml", env={"OPENAI_API_KEY": None})
 
     assert 2 == outcome.code
     assert "FAULT  config    OPENAI_API_KEY is not set; openai/gpt-test needs it: export it" in outcome.stdout
@@ -51,7 +51,7 @@ def test_what_a_config_needs_and_is_not_there_is_named(project: Project) -> None
 
 
 def test_a_folder_that_cannot_be_written_is_a_fault(project: Project, tmp_path: Path) -> None:
-    outcome = project.keval("doctor", "-o", "/proc/results")
+    outcome = project.keval("validate", "--live", "-o", "/proc/results")
 
     assert 2 == outcome.code
     assert "FAULT  disk      /proc cannot be written: " in outcome.stdout
@@ -67,7 +67,7 @@ def test_a_workspace_plugin_that_cannot_be_imported_is_one_fault_among_the_findi
         registry, "components", lambda group: [*([absent] if group == absent.group else ()), *found(group)]
     )
 
-    outcome = project.keval("doctor")
+    outcome = project.keval("validate", "--live")
 
     assert "FAULT  plugins   the workspace 'absent' of keval_doubles 1.0 does not import" in outcome.stdout
     assert "sandbox   " in outcome.stdout
@@ -82,7 +82,7 @@ def test_a_mirror_of_results_that_cannot_be_imported_is_one_fault_among_the_find
     results._mirror.cache_clear()  # of tests before
     (project.root / results.MARKER).touch()
 
-    outcome = project.keval("doctor", "-o", ".")
+    outcome = project.keval("validate", "--live", "-o", ".")
 
     assert "FAULT  results   the results mirror 'remote' of keval_doubles 1.0 does not import" in outcome.stdout
     assert "sandbox   " in outcome.stdout
@@ -91,7 +91,7 @@ def test_a_mirror_of_results_that_cannot_be_imported_is_one_fault_among_the_find
 def test_a_config_that_is_wrong_is_an_error_of_its_own(project: Project) -> None:
     project.write(eval_yaml=CONFIG.replace("scripted: {}", "skripted: {}"), questions_jsonl="")
 
-    outcome = project.keval("doctor", "eval.yaml")
+    outcome = project.keval("validate", "--live", "eval.yaml")
 
     assert 2 == outcome.code
     assert "no agent named 'skripted' is installed" in outcome.stderr
