@@ -14,6 +14,7 @@ from keval.seams import registry
 from keval_metrics_basic import Contains
 from keval_metrics_basic.answers import Equals, Regex, Similarity
 from keval_metrics_basic.json_schema import JsonSchema
+from keval_metrics_basic.key_facts import KeyFacts
 from keval_metrics_basic.resources import Latency, Tokens, Turns
 from keval_metrics_basic.tools import ArgumentMatch, ExpectedCall, NoToolErrors, ToolCalled, ToolChoice, ToolSequence
 from keval_testing import check_metric
@@ -31,6 +32,7 @@ TEXT: list[Any] = [
         JsonSchema(reference=place),
         Similarity(reference=place),
         Similarity("rouge_l", place),
+        KeyFacts(place),
     )
 ]
 GIVEN: list[Any] = [

@@ -85,7 +85,7 @@ def test_all_metrics_without_options(project: Project) -> None:
     outcome = project.keval("run", "eval.yaml")
 
     lines = {line["metric"]: line for line in project.lines("scores.jsonl")}
-    assert (0, 13) == (outcome.code, len(lines))
+    assert (0, 14) == (outcome.code, len(lines))
     assert [] == [line for line in lines.values() if line["failure"] or not line["reason"]]
     assert {"basic/latency", "basic/no_tool_errors", "basic/turns"} == {
         name for name, line in lines.items() if line["value"] is not None

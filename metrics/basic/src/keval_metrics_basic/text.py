@@ -89,9 +89,9 @@ def _compatible(text: str) -> str:
 
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_LETTER = rf"[\w--[{_UNSPACED}]]"
+LETTER = rf"[\w--[{_UNSPACED}]]"
 # A number is one word with its minus and decimal marks: 5 is neither in 2.5 nor in -5.
-_WORD = rf"(?:(?<!\w)-(?=\d))?{_LETTER}+(?:(?<=\d)[.,](?=\d){_LETTER}+)*"
+_WORD = rf"(?:(?<!\w)-(?=\d))?{LETTER}+(?:(?<=\d)[.,](?=\d){LETTER}+)*"
 _WORDS = regex.compile(_WORD, regex.V1)
 _TOKENS = regex.compile(rf"[{_UNSPACED}]|{_WORD}|\S", regex.V1)
 
