@@ -309,6 +309,46 @@ def test_a_gitignore_that_exists_is_left_as_it_is(filled: Project) -> None:
     assert "note: add results/ to .gitignore, which is there already" in outcome.stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "noted"),
+    [
+        *((each, False) for each in ("results/", "results", "/results", "/results/ ", "**/results/", "results/*")),
+        *((each, True) for each in ("# results/", "results.txt", "old/results", "!results/")),
+    ],
+)
+def test_results_in_a_gitignore_are_recognised_however_they_are_written(
+    filled: Project, line: str, noted: bool
+) -> None:
+    (filled.root / ".gitignore").write_text(f"*.pyc\n{line}\n", encoding="utf-8")
+    filled.write(log_jsonl='{"id": "a", "question": "Which port?", "answer": "7443", "response": "It is 7443."}')
+
+    outcome = filled.keval("init", "--answers", "log.jsonl")
+
+    assert (0, noted) == (outcome.code, "note: add results/ to .gitignore" in outcome.stderr)
+
+
+def test_variables_for_a_server_are_named_and_those_with_values_are_not_written(filled: Project) -> None:
+    needy = "import os\nassert (os.environ['A'], os.environ['B'], os.environ['C']) == ('1', 'of-b', 'of-c')\n"
+    filled.write(needy_py=needy + look_up("Port 7443."))
+    flags = ("--server", "A=1 needy.py", "--env", "B", "--env", "C=of-c")
+
+    unset = filled.keval("init", *flags, env={"B": None})
+    outcome = filled.keval("init", *flags, env={"B": "of-b"})
+
+    assert (2, "error: ${B}: set in the environment what servers are started with: export B=…\n") == (
+        unset.code,
+        unset.stderr,
+    )
+    assert 0 == outcome.code, outcome.stderr
+    server = config(filled.root)["contexts"]["needy"]
+    assert ("python", ["needy.py"], {"A": "1", "B": "${B}", "C": "${C}"}) == (
+        server["command"],
+        server["args"],
+        server["env"],
+    )
+    assert "note: the value of C was not copied into the config; export C=…" in outcome.stderr
+
+
 @pytest.mark.slow
 def test_questions_can_be_generated_for_a_person_to_accept(filled: Project) -> None:
     pages = {"ports": "Tarn listens on port 7443.", "logs": "Tarn keeps logs for 14 days in /var/log/tarn."}
@@ -362,6 +402,18 @@ WRONG = {
     "no questions": (["--answers", "answers.jsonl"], ["name the file of the questions by --questions"]),
     "nothing": ([], ["say by flags what to evaluate: --server COMMAND|URL, --from mcp.json, --agent or --answers"]),
     "one agent": (["--agent", "gadk"], ["--agent gadk: name a second agent to compare it with, or a server"]),
+    "for a server": (
+        ["--agent", "python:my_agent.py:answer", "--env", "A=1", "--header", "A: 1", "--allow-writes"],
+        [
+            "error: --env: it is for a server; name that by --server\n",
+            "error: --header: it is for a server; name that by --server\n",
+            "--allow-writes is for --generate; leave it out",
+        ],
+    ),
+    "for another server": (
+        ["--server", "python server.py", "--header", "A: of-a"],
+        ["--server python server.py: a command takes NAME=VALUE or NAME, not 'A:'"],
+    ),
     "everything": (
         ["--agent", "gdk", "--model", "opnai/gpt", "--server", "x 'y", "--only", "z", "--question-key", "q"],
         [

@@ -13,6 +13,7 @@ from keval.config.evaluation import Evaluation
 from keval.config.load import effective, read_evaluation
 from keval.config.source import Source
 from keval.errors import ConfigError, Problem
+from keval.plan.build import make_plan
 from keval.run.select import Selection, select
 from keval_start.models import ChosenModel
 from keval_start.questions import FILE
@@ -98,9 +99,14 @@ async def tried(agents: Agents, model: ChosenModel, workplace: Workplace, *, ser
     return attrs.evolve(agents, options=options)
 
 
-def _evaluation(agents: Mapping[str, Mapping[str, Any]], workplace: Workplace) -> Evaluation:
+def check_answers(files: Iterable[Path], dataset: Mapping[str, Any], workplace: Workplace) -> None:
+    """Raise ConfigError with every problem of files of answers to the questions of a dataset."""
+    make_plan(_evaluation(recorded_agents(files, workplace).options, workplace, dataset=dataset))
+
+
+def _evaluation(agents: Mapping[str, Any], workplace: Workplace, **more: Any) -> Evaluation:
     """Return an evaluation that has these agents; it is not in a file, so it has no places."""
-    data = {"dataset": {"path": FILE}, "agents": {label: dict(each) for label, each in agents.items()}}
+    data = {"dataset": {"path": FILE}, "agents": {**agents}, "metrics": ["basic/latency"], **more}
     return read_evaluation(Source("", workplace.folder, data))
 
 

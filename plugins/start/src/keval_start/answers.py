@@ -1,11 +1,13 @@
-"""What the user said that is to be evaluated, by flags or when asked, read and checked without starting anything.
+"""What the user said that is to be evaluated, by flags or when asked, read and tried: servers are started once.
 
-At most five questions are asked.
+At most five questions are asked, if a server needs no secret and its tools only read.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,12 +17,25 @@ import attrs
 import click
 
 from keval import KevalError
+from keval.cli.messages import foreign, tell
+from keval.cli.session import run_to_end
 from keval.plugin import ConfigError, Problem
-from keval_start.agents import Agents, installed_agents, read_agents, recorded_agents
+from keval.records.formats import counted, time_span
+from keval_start.agents import Agents, check_answers, installed_agents, read_agents, recorded_agents, tried
+from keval_start.local_servers import servers_in
 from keval_start.models import SIMULATED, ChosenModel, chosen_model, offered_models
 from keval_start.project import Goal
 from keval_start.questions import FILE, Questions, generated_questions, read_questions
-from keval_start.servers import PLACES, Server, is_mcp_file, named_server, read_servers, with_own_labels
+from keval_start.servers import (
+    ListedServer,
+    Server,
+    is_mcp_file,
+    listed_servers,
+    named_server,
+    read_servers,
+    with_more,
+    with_own_labels,
+)
 from keval_start.variables import Variables
 from keval_start.workplace import Workplace
 
@@ -32,7 +47,7 @@ class Answers:
     """What is to be evaluated, and by what. Without `questions`, samples are written."""
 
     goal: Goal
-    servers: Sequence[Server]
+    listed: Sequence[ListedServer]
     agents: Agents
     model: ChosenModel
     questions: Questions | None
@@ -45,6 +60,8 @@ class Flags:
     server: tuple[str, ...] = ()
     from_file: Path | None = None
     only: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    header: tuple[str, ...] = ()
     agent: tuple[str, ...] = ()
     answers: tuple[Path, ...] = ()
     model: str | None = None
@@ -52,6 +69,7 @@ class Flags:
     question_key: str | None = None
     answer_key: str | None = None
     generate: int | None = None
+    allow_writes: bool = False
 
     @property
     def given(self) -> bool:
@@ -59,7 +77,12 @@ class Flags:
         return self != Flags()
 
     def read(self, workplace: Workplace, variables: Variables) -> Answers:
-        """Return what the flags say. Raises ConfigError with every problem."""
+        """Return what the flags say, with the servers started once.
+
+        Raises:
+            ConfigError: with every problem.
+            PreflightError: servers do not come up.
+        """
         problems: list[Problem] = []
         model = ChosenModel(SIMULATED)
         with _collecting(problems, f"--model {self.model}"):
@@ -72,9 +95,11 @@ class Flags:
         questions = None
         with _collecting(problems, "--questions" if self.generate is None else "--generate"):
             questions = self._questions(goal, workplace)
+        told = "set in the environment what servers are started with"
+        problems += [Problem(f"${{{name}}}", f"{told}: export {name}=…") for name in variables.unset]
         if problems:
             raise ConfigError(problems)
-        return Answers(goal, servers, agents, model, questions)
+        return Answers(goal, _started(servers, workplace, variables), agents, model, questions)
 
     def _servers(self, workplace: Workplace, variables: Variables, problems: list[Problem]) -> tuple[Server, ...]:
         found: list[Server] = []
@@ -83,9 +108,13 @@ class Flags:
                 found += read_servers(self.from_file, workplace, variables, self.only)
         elif self.only:
             problems.append(Problem("--only", "it chooses among the servers of a file; name that by --from"))
+        if not self.server:
+            told = "it is for a server; name that by --server"
+            problems += [Problem(flag, told) for flag in ("--env", "--header") if getattr(self, flag[2:])]
         for text in self.server:
             with _collecting(problems, f"--server {text}"):
-                found += read_target(text, workplace, variables)
+                named = read_target(text, workplace, variables)
+                found += [with_more(each, (*self.env, *self.header), variables) for each in named]
         return with_own_labels(found)
 
     def _goal(self, problems: list[Problem]) -> Goal:
@@ -110,12 +139,14 @@ class Flags:
     def _questions(self, goal: Goal, workplace: Workplace) -> Questions | None:
         if self.questions is not None and self.generate is not None:
             raise ValueError("questions come from a file or from `keval generate`; leave out --generate")
+        if self.allow_writes and self.generate is None:
+            raise ValueError("--allow-writes is for --generate; leave it out")
         if self.generate is not None:
             if not (self.server or self.from_file):
                 raise ValueError(
                     "`keval generate` asks about a server; add --server, or name a file in place of --generate"
                 )
-            return generated_questions(self.generate)
+            return generated_questions(self.generate, allow_writes=self.allow_writes)
         if self.questions is not None:
             return read_questions(self.questions, workplace, self.question_key, self.answer_key)
         if goal == "answers":
@@ -141,6 +172,18 @@ def read_target(text: str, workplace: Workplace, variables: Variables) -> list[S
     if is_mcp_file(text, workplace):
         return read_servers(Path(text), workplace, variables)
     return [named_server(text, workplace, variables)]
+
+
+def _started(servers: Sequence[Server], workplace: Workplace, variables: Variables) -> Sequence[ListedServer]:
+    """Start servers once, and say what each offers. Raises PreflightError: one does not come up."""
+    begun = time.monotonic()
+    listed = run_to_end(listed_servers(servers, workplace, variables))
+    for each in listed:
+        found = f"{each.server.label} has {counted(len(each.tools), 'tool')}: {', '.join(each.tools)}"
+        click.echo(foreign(f"{found} (after {time_span(time.monotonic() - begun)})"))
+        for note in each.server.notes:
+            tell(f"note: {note}")
+    return listed
 
 
 def agents_for(
@@ -178,7 +221,7 @@ _GENERATED = 10
 
 
 def ask(workplace: Workplace, variables: Variables) -> Answers:
-    """Ask what is to be evaluated, and by what. An answer that is wrong is asked for again, with the reason."""
+    """Ask what is to be evaluated, and by what, and try each answer; a wrong one is asked for again with the reason."""
     _list("What do you want to evaluate?", dict.fromkeys(_GOALS.values(), ""))
     goal = _asked("A number", lambda text: [*_GOALS][_number(text, len(_GOALS)) - 1], "1")
     told = 'Which files? JSON lines such as {"id": "q1", "response": "…"}, a file for each agent'
@@ -186,10 +229,13 @@ def ask(workplace: Workplace, variables: Variables) -> Answers:
     if goal == "answers":
         files = _asked(told, lambda text: [_file(word, workplace) for word in shlex.split(text)])
     names = _agents(goal, workplace) if goal in ("agents", "agent") else []
-    servers = _servers(goal, workplace, variables) if goal != "answers" else ()
+    listed = _servers(goal, names, workplace, variables) if goal != "answers" else ()
     model = _model("Which model grades?" if goal == "answers" else "Which model?")
-    questions = _questions(workplace, files, can_generate=bool(servers))
-    return Answers(goal, servers, agents_for(goal, names, files, model, workplace), model, questions)
+    questions = _questions(workplace, files, can_generate=bool(listed))
+    if questions and questions.generate and (writing := [tool for each in listed for tool in each.may_write]):
+        click.echo(foreign(f"\n{', '.join(writing)}: no readOnlyHint, so calls may change something."))
+        questions = attrs.evolve(questions, allow_writes=click.confirm("May keval call them to make questions?"))
+    return Answers(goal, listed, agents_for(goal, names, files, model, workplace), model, questions)
 
 
 def ask_folder(ours: Workplace) -> Workplace:
@@ -211,8 +257,7 @@ def _agents(goal: Goal, workplace: Workplace) -> list[str]:
             raise ValueError("name two agents or more, with spaces between them")
         if goal == "agent" and ":" not in text:
             raise ValueError("your own agent has a colon after its kind, as in python:my_agent.py:answer")
-        # Only to see that they can be read; for the model is asked later.
-        agents_for(goal, names, (), ChosenModel(SIMULATED), workplace)
+        _try(goal, names, workplace, served=False)
         return names
 
     if goal == "agent":
@@ -222,19 +267,50 @@ def _agents(goal: Goal, workplace: Workplace) -> list[str]:
     return _asked(f"Which agents? Installed are {', '.join(frameworks)}", read, default or None)
 
 
-def _servers(goal: Goal, workplace: Workplace, variables: Variables) -> tuple[Server, ...]:
-    def read(text: str) -> tuple[Server, ...]:
+def _try(goal: Goal, names: Sequence[str], workplace: Workplace, *, served: bool) -> None:
+    """Make agents ready once, with a model that costs nothing. Raises as `tried` does."""
+    model = ChosenModel(SIMULATED)
+    run_to_end(tried(agents_for(goal, names, (), model, workplace), model, workplace, served=served))
+
+
+_LACKING = "type it anew, or only what it lacks: NAME=VALUE for its environment, or a header as NAME: VALUE"
+
+
+def _servers(goal: Goal, names: Sequence[str], workplace: Workplace, variables: Variables) -> Sequence[ListedServer]:
+    there = servers_in(workplace.here) if goal == "server" else []
+    last, more = "", dict[str, str]()
+
+    def read(text: str) -> Sequence[ListedServer]:
+        nonlocal last, more
+        if last and re.match(r"[A-Za-z_]\w*=\S*$|[\w-]+: ", text):
+            more[re.split("[=:]", text)[0]] = text
+        else:
+            last, more = there[_number(text, len(there)) - 1] if text.isdigit() and there else text, {}
+        if not last:
+            return ()
         # Of its own, as an answer that is asked for again must leave no variables behind.
         needed = Variables()
-        found = with_own_labels(read_target(text, workplace, needed)) if text else ()
+        servers = with_own_labels(
+            with_more(each, [*more.values()], needed) for each in read_target(last, workplace, needed)
+        )
+        for name in needed.unset:
+            needed.values[name] = click.prompt(f"{name} (not shown, and not written)", hide_input=True)
+        try:
+            listed = _started(servers, workplace, needed)
+        except KevalError as error:
+            raise ValueError(f"{error}\n{_LACKING}") from error
+        if names:
+            _try(goal, names, workplace, served=True)
         variables.values.update(needed.values)
-        return found
+        return listed
 
     if goal != "server":
         return _asked("With which MCP server? A command, a URL, an mcp.json, or Enter for none", read, "")
-    there = next((place for place in PLACES if (workplace.here / place).is_file()), None)
     told = "Which server? A command such as uvx mcp-server-time, a URL, or the mcp.json of a client"
-    return _asked(told, read, there)
+    if len(there) > 1:
+        _list(f"{told}; or the number of one that is here", dict.fromkeys(there, ""))
+        told = "A number"
+    return _asked(told, read, next(iter(there), None))
 
 
 def _questions(workplace: Workplace, answers: list[Path], *, can_generate: bool) -> Questions | None:
@@ -245,9 +321,13 @@ def _questions(workplace: Workplace, answers: list[Path], *, can_generate: bool)
             if there.is_file():
                 raise ValueError(f"{workplace.shown(there)} exists already; move it away, or name it")
             return generated_questions(_GENERATED)
-        if text:
-            return read_questions(_file(text, workplace), workplace, None, None)
-        return questions_beside_answers(answers[0], workplace, None, None) if answers else None
+        if not text and not answers:
+            return None
+        file = _file(text, workplace) if text else answers[0]
+        found = (read_questions if text else questions_beside_answers)(file, workplace, None, None)
+        if answers:
+            check_answers(answers, found.section, workplace)
+        return found
 
     default = workplace.shown(there) if there.is_file() else "generate" if can_generate else ""
     made = f", or `generate`: the model makes {_GENERATED} of what the server returns" if can_generate else ""
@@ -256,9 +336,8 @@ def _questions(workplace: Workplace, answers: list[Path], *, can_generate: bool)
 
 
 def _model(title: str) -> ChosenModel:
-    offered = [ChosenModel(SIMULATED), *offered_models()]
-    told = {each.name: f"{each.key} is set" if each.key else "no key: shows how all works" for each in offered}
-    _list(title, told)
+    offered = [ChosenModel(SIMULATED, about="no key: shows how all works"), *run_to_end(offered_models())]
+    _list(title, {each.name: each.about for each in offered})
 
     def read(text: str) -> ChosenModel:
         return offered[int(text) - 1] if text.isdigit() and 0 < int(text) <= len(offered) else chosen_model(text)
@@ -291,9 +370,9 @@ def _asked(text: str, read: Callable[[str], T], default: str | None = None) -> T
     def value(given: str) -> T:
         try:
             return read(given.strip())
-        except (ValueError, KevalError) as error:
+        except (ValueError, OSError, KevalError) as error:
             # The error after which `click.prompt` asks again.
-            raise click.UsageError(str(error)) from error
+            raise click.UsageError(foreign(str(error))) from error
 
     click.echo(text if text.startswith("A number") else f"\n{text}")
     answer: T = click.prompt(">", default=default, show_default=bool(default), prompt_suffix=" ", value_proc=value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,18 +13,21 @@ import attrs
 import click
 
 from keval import KevalError
-from keval.cli.messages import foreign, tell
+from keval.cli.messages import tell
 from keval.cli.session import run_to_end
 from keval.config.variables import filling
 from keval.errors import ConfigError, Problem
-from keval.records.formats import counted
 from keval.seams.installation import Installation
 
 if TYPE_CHECKING:
+    from keval.plan.plan import Plan
     from keval_start.answers import Answers
     from keval_start.project import Draft, Project
     from keval_start.variables import Variables
     from keval_start.workplace import Workplace
+
+_RESULTS = re.compile(r"^\s*(/|\*\*/)?results(/\*{0,2})?\s*$", re.MULTILINE)
+"""A line of a .gitignore that leaves out results."""
 
 
 @click.command("init")
@@ -37,6 +41,10 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Evaluate the servers of this mcp.json, of Claude Code, VS Code or Cursor.",
 )
+@click.option(
+    "--env", multiple=True, metavar="NAME[=VALUE]", help="A variable of the server's environment. Repeatable."
+)
+@click.option("--header", multiple=True, metavar="'NAME: VALUE'", help="A header for the server's URL. Repeatable.")
 @click.option("--only", multiple=True, metavar="NAME", help="Only this server of the file. Repeatable.")
 @click.option(
     "--agent",
@@ -67,48 +75,53 @@ if TYPE_CHECKING:
     metavar="[N]",
     help="Let the model make N questions of what the server returns.  [default: 10]",
 )
+@click.option("--allow-writes", is_flag=True, help="For that, call also tools that do not say that they only read.")
 def init(*, folder: Path, **flags: Any) -> None:
     """Write an evaluation into DIR: a config, questions, and a workflow for CI.
 
     Asks what is to be evaluated, unless flags say it; answers may be piped. Servers are started once, to list their
     tools. No file is overwritten.
     """
+    from keval.config.load import load
+    from keval.plan.build import make_plan
     from keval_start.answers import Flags, ask  # it imports what `--help` does not need
     from keval_start.project import CONFIG, SCHEMA
     from keval_start.questions import FILE
     from keval_start.variables import Variables
 
     given, variables = Flags(**flags), Variables()
-    with _all_answered():
+    with _told_how_it_ended():
         workplace = _workplace(folder, asks=not given.given)
-    dataset = [FILE] if given.given and not (given.questions or given.answers) else []
-    new = [workplace.folder / name for name in (CONFIG, *dataset, SCHEMA)]
-    # Before anything is asked, so that no answers are given in vain.
-    workplace.check_absent(*new, workplace.workflow)
-    with _all_answered():
-        answers = given.read(workplace, variables) if given.given else ask(workplace, variables)
-    if variables.unset:
-        told = "set in the environment what servers are started with"
-        raise ConfigError([Problem(f"${{{name}}}", f"{told}: export {name}=…") for name in variables.unset])
-    with workplace.made():
-        draft = run_to_end(_brought_up(answers, workplace, variables))
-        project = draft.project(workplace)
-        # The config has references in place of the values that a client's file had.
-        with project.written(), filling(variables.known):
-            _call("validate", workplace.shown(project.config))
-            if draft.questions.generate:
-                _generate(draft, project)
-    _tell(draft, project)
+        dataset = [FILE] if given.given and not (given.questions or given.answers) else []
+        new = [workplace.folder / name for name in (CONFIG, *dataset, SCHEMA)]
+        # Before anything is asked, so that no answers are given in vain.
+        workplace.check_absent(*new, workplace.workflow)
+        # Servers are started there.
+        with workplace.made():
+            answers = given.read(workplace, variables) if given.given else ask(workplace, variables)
+            draft = run_to_end(_brought_up(answers, workplace, variables))
+            project = draft.project(workplace)
+            # The config has references in place of the values that a client's file had.
+            with project.written(), filling(variables.known):
+                _call("validate", workplace.shown(project.config))
+                plan = make_plan(load(project.config))
+                if draft.questions.generate:
+                    _generate(draft, project)
+    _tell(draft, project, plan)
 
 
 @contextmanager
-def _all_answered() -> Iterator[None]:
-    """Say what else to do where the input ends before all was answered, as without a terminal."""
+def _told_how_it_ended() -> Iterator[None]:
+    """Say that nothing was written where somebody interrupts, and what to do where the input ends too early."""
     try:
         yield
-    except click.Abort as error:
+    except (click.Abort, KeyboardInterrupt) as error:
         from keval_start.answers import WHAT_TO_EVALUATE
 
+        # click has one error for both.
+        if isinstance(error.__context__ if isinstance(error, click.Abort) else error, KeyboardInterrupt):
+            tell("interrupted; nothing was written")
+            raise SystemExit(130) from error
         told = "the input ended before all was answered; answer every question, or say by flags what to evaluate"
         raise ConfigError([Problem("", f"{told}: {WHAT_TO_EVALUATE}")]) from error
 
@@ -131,19 +144,17 @@ def _workplace(folder: Path, *, asks: bool) -> Workplace:
 
 
 async def _brought_up(answers: Answers, workplace: Workplace, variables: Variables) -> Draft:
-    """Start the servers and make the user's own agents ready, to see that they are there."""
+    """Make the user's own agents ready, and return what the evaluation is to be made of."""
     from keval_start.agents import tried
     from keval_start.project import Draft
     from keval_start.questions import sample_questions
-    from keval_start.servers import listed_servers
 
-    listed = await listed_servers(answers.servers, workplace, variables)
-    agents = await tried(answers.agents, answers.model, workplace, served=bool(listed))
-    samples = sample_questions([tool for each in listed for tool in each.tools])
+    agents = await tried(answers.agents, answers.model, workplace, served=bool(answers.listed))
+    samples = sample_questions([tool for each in answers.listed for tool in each.tools])
     questions = answers.questions or samples
     if questions.generate:
         questions = attrs.evolve(questions, records=samples.records)
-    return Draft(answers.goal, agents, listed, answers.model, questions, variables)
+    return Draft(answers.goal, agents, answers.listed, answers.model, questions, variables)
 
 
 def _call(name: str, *args: str) -> None:
@@ -165,10 +176,11 @@ def _generate(draft: Draft, project: Project) -> None:
     file, config = project.workplace.folder / FILE, project.workplace.shown(project.config)
     # `keval generate` adds to a file, and the samples are to go.
     file.unlink()
+    more = ["--allow-writes"] if draft.questions.allow_writes else []
     share = -(-draft.questions.generate // len(draft.listed))
     for each in draft.listed:
         try:
-            _call("generate", config, "--context", each.server.label, "-n", str(share))
+            _call("generate", config, "--context", each.server.label, "-n", str(share), *more)
         except SystemExit as ended:
             if ended.code not in (0, 3):
                 raise
@@ -179,18 +191,17 @@ def _generate(draft: Draft, project: Project) -> None:
         file.write_text(project.files[file], encoding="utf-8")
 
 
-def _tell(draft: Draft, project: Project) -> None:
+def _tell(draft: Draft, project: Project, plan: Plan) -> None:
     """Print what was found and written, what is left to do, and the command to run next."""
+    from keval_analysis.estimate import ASSUMED, estimate
+    from keval_report.terminal.planning import estimated
+    from keval_start.models import REAL_MODELS
     from keval_start.project import CONFIG, SCHEMA
     from keval_start.questions import FILE
 
     workplace = project.workplace
     file = workplace.folder / FILE
     waiting = draft.questions.generate and file.read_text(encoding="utf-8") != project.files[file]
-    for each in draft.listed:
-        click.echo(foreign(f"{each.server.label} has {counted(len(each.tools), 'tool')}: {', '.join(each.tools)}"))
-        for note in each.server.notes:
-            tell(f"note: {note}")
     about = {
         CONFIG: "what is asked, of whom, and how it is scored",
         FILE: "questions that wait for you to accept them" if waiting else "three samples: replace them by your own",
@@ -202,7 +213,8 @@ def _tell(draft: Draft, project: Project) -> None:
     width = max(map(len, shown))
     for path, told in shown.items():
         click.echo(f"wrote {path:<{width}}  {told}")
-    if (workplace.folder / ".gitignore") not in project.files:
+    ignored = workplace.folder / ".gitignore"
+    if ignored not in project.files and not _RESULTS.search(ignored.read_text(encoding="utf-8", errors="replace")):
         tell("note: add results/ to .gitignore, which is there already")
     for name, value in draft.variables.values.items():
         if value is not None:
@@ -211,5 +223,12 @@ def _tell(draft: Draft, project: Project) -> None:
         tell(f"note: export {draft.model.key}=… before you run it; keval models {draft.model.name} checks it")
     tell(f"note: the workflow installs keval by `{project.install}`{project.install_caution}")
     go = f"cd {shlex.quote(workplace.shown(workplace.folder))} && " if workplace.folder != workplace.here else ""
+    keval = Installation.here_and_now().call(workplace.folder)
+    if not waiting:
+        click.echo(f"estimate of a run: {estimated(estimate(plan))}\n      assumed: {ASSUMED}")
+    if draft.model.simulated and not waiting and "anthropic" not in draft.agents.types:
+        click.echo("with a real model for agents and judge, of Ollama, a server of yours, or a vendor:")
+        for real in REAL_MODELS:
+            click.echo(f"      {go}{real.format(run=f'{keval} run {CONFIG}')}")
     then = f"review {CONFIG} --questions" if waiting else f"run {CONFIG}"
-    click.echo(f"next  {go}{Installation.here_and_now().call(workplace.folder)} {then}")
+    click.echo(f"next  {go}{keval} {then}")

@@ -1,17 +1,29 @@
-"""Which model an evaluation begins with: one whose key is set, or keval's simulated one."""
+"""Which model an evaluation begins with: one whose key is set, one that a server here has, or keval's simulated one."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
 from collections.abc import Mapping, Sequence
 
 import attrs
 
-from keval.errors import suggestion
+from keval import KevalError
+from keval.errors import ModelError, suggestion
 from keval.records.models import Model
 from keval.seams import registry
+from keval_clients import HttpClient
 from keval_start.models_command import ListedProvider, listed_providers
 
 SIMULATED = "simulated/model"
+
+REAL_MODELS = (
+    "{run} -m ollama/qwen3:4b",
+    "OPENAI_BASE_URL=http://localhost:8000/v1 OPENAI_API_KEY=none {run} -m openai/MODEL",
+    "OPENAI_API_KEY=… {run} -m openai/gpt-4o-mini",
+)
+"""How a run gets a real model: of Ollama, of a server that speaks as OpenAI does, of a vendor."""
 
 _SMALL: Mapping[str, str] = {
     "openai": "gpt-4o-mini",
@@ -24,16 +36,22 @@ _SMALL: Mapping[str, str] = {
 """A model of each vendor that answers quickly and costs little."""
 _LOOPS: Mapping[str, str] = {"openai-chat": "openai", "anthropic": "anthropic", "gemini": "gadk"}
 """The agent that is nearest to a plain tool loop, by the protocol."""
+_PATIENCE, _MOST = 2.0, 3
+"""Seconds for a server to list its models, and how many of them are offered."""
 
 
 @attrs.frozen
 class ChosenModel:
-    """A model, the agent that asks it in a plain tool loop, and the variable with its key, if it needs one."""
+    """A model, the agent that asks it in a plain tool loop, and the variable with its key, if it needs one.
+
+    `about` says why it is offered.
+    """
 
     name: str
     loop: str = "openai"
     key: str | None = None
     key_is_set: bool = True
+    about: str = ""
 
     @property
     def simulated(self) -> bool:
@@ -46,13 +64,37 @@ class ChosenModel:
         return "simulated/judge" if self.simulated else self.name
 
 
-def offered_models() -> Sequence[ChosenModel]:
-    """Return a small model of each vendor whose key is set."""
+async def offered_models() -> Sequence[ChosenModel]:
+    """Return a small model of each vendor whose key is set, and models that a server of one's own says that it has."""
+    providers = {each.name: each for each in listed_providers()}
+    led = ["openai"] if os.environ.get("OPENAI_BASE_URL") else []  # to a server that may have none of OpenAI's models
+    asked = [providers[name] for name in (*led, "ollama", "lm_studio") if name in providers]
+    served = await asyncio.gather(*map(_served, asked))
+    vendors = [each for name, each in providers.items() if each.key_set and name in _SMALL and name not in led]
     return [
-        _chosen(f"{provider.name}/{_SMALL[provider.name]}", provider)
-        for provider in listed_providers()
-        if provider.key_set is not None and provider.name in _SMALL
+        *(_chosen(f"{each.name}/{_SMALL[each.name]}", each, f"{each.key_set} is set") for each in vendors),
+        *(
+            _chosen(f"{provider.name}/{name}", provider, f"answers at {provider.url}")
+            for provider, names in zip(asked, served, strict=True)
+            for name in names
+        ),
     ]
+
+
+async def _served(provider: ListedProvider) -> list[str]:
+    """Return the first models that a server lists in OpenAI's way; none if it does not do so at once."""
+    key = os.environ.get(provider.key_set or "", "")
+    client = HttpClient("the server", "model", ModelError)
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            headers = {"authorization": f"Bearer {key}"} if key else {}
+            reply = await client.ask("GET", f"{provider.url}/models", headers, most=1_000_000)
+            names = [str(each["id"]) for each in json.loads(await reply.text())["data"]]
+    except (KevalError, TimeoutError, ValueError, LookupError, TypeError):
+        return []
+    finally:
+        await client.aclose()
+    return [name for name in names if "embed" not in name][:_MOST]
 
 
 def chosen_model(name: str) -> ChosenModel:
@@ -65,10 +107,10 @@ def chosen_model(name: str) -> ChosenModel:
     return _chosen(name, providers[provider])
 
 
-def _chosen(name: str, provider: ListedProvider) -> ChosenModel:
+def _chosen(name: str, provider: ListedProvider, about: str = "") -> ChosenModel:
     plugin, model = registry.load(registry.find("keval.models", provider.name)), Model.parse(name).name
     wires = plugin.wires_of(model) if hasattr(plugin, "wires_of") else provider.wires
     loop = next((_LOOPS[wire] for wire in wires if wire in _LOOPS), "openai")
     needed = bool(provider.key_variables) and not provider.key_optional
     variable = provider.key_set or (provider.key_variables[0] if needed else None)
-    return ChosenModel(name, loop, variable, provider.key_set is not None or not needed)
+    return ChosenModel(name, loop, variable, provider.key_set is not None or not needed, about)

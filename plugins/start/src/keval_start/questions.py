@@ -23,13 +23,15 @@ FILE = "questions.jsonl"
 class Questions:
     """The section `dataset` of the config, and how many questions there are; `graded` says that some have answers.
 
-    `records` are what is written into `FILE`, and `generate` is how many `keval generate` is to make in their place.
+    `records` are what is written into `FILE`, and `generate` is how many `keval generate` is to make in their place;
+    `allow_writes` lets it call tools that do not say that they only read.
     """
 
     section: Mapping[str, Any]
     count: int
     graded: bool = True
     generate: int = 0
+    allow_writes: bool = False
     records: Sequence[Mapping[str, Any]] = ()
 
 
@@ -70,6 +72,6 @@ def sample_questions(tools: Sequence[str] = ()) -> Questions:
     return Questions({"path": FILE}, len(records), records=records)
 
 
-def generated_questions(number: int) -> Questions:
+def generated_questions(number: int, *, allow_writes: bool = False) -> Questions:
     """Return a dataset that `keval generate` fills with this many questions."""
-    return Questions({"path": FILE}, number, generate=number)
+    return Questions({"path": FILE}, number, generate=number, allow_writes=allow_writes)

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ from keval.config.variables import filling
 from keval.errors import PreflightError, suggestion
 from keval.records.servers import ToolListing
 from keval.seams import registry
+from keval_start.local_servers import PLACES, started_by
 from keval_start.variables import Variables
 from keval_start.workplace import Workplace
 
@@ -30,6 +32,8 @@ _RUNNERS = (
     *("docker", "podman", "sh", "bash", "env", "cmd"),
 )
 """What starts a server, and says nothing about it."""
+_SETTING = re.compile(r"([A-Za-z_]\w*)(?:=(.*))?", re.DOTALL)
+_HEADER = re.compile(r"([\w-]+):\s*(\S.*)", re.DOTALL)
 _AFFIXES = re.compile(r"^(?:mcp[-_]server|server|mcp)[-_]|[-_](?:mcp[-_]server|server[-_]mcp|mcp|server)$")
 
 
@@ -60,6 +64,12 @@ class ListedServer:
         """The names of its tools."""
         return [tool for listing in self.listings for tool in listing.tools]
 
+    @property
+    def may_write(self) -> list[str]:
+        """The names of the tools that do not say that they only read."""
+        every = [tool for listing in self.listings for tool in listing.definitions]
+        return [tool["name"] for tool in every if (tool.get("annotations") or {}).get("readOnlyHint") is not True]
+
     def folders(self, place: Path) -> list[str]:
         """Return the folders that its command names, for a config in the folder `place`.
 
@@ -76,7 +86,11 @@ class ListedServer:
 
 
 def named_server(text: str, workplace: Workplace, variables: Variables) -> Server:
-    """Return the server that a command or a URL names. Raises ValueError if it is neither."""
+    """Return the server that a command or a URL names.
+
+    A command may be a file that a program runs, with settings such as `KEY=value` before it, as in a shell. Raises
+    ValueError if it is neither.
+    """
     if re.match(r"https?://", text):
         host = urlsplit(text).hostname or "server"
         label = next((part for part in host.split(".") if part not in ("mcp", "www", "api")), host)
@@ -87,15 +101,35 @@ def named_server(text: str, workplace: Workplace, variables: Variables) -> Serve
         words = shlex.split(text)
     except ValueError as error:
         raise ValueError(f"no command: {error}; quote it as for a shell") from error
+    settings = [*takewhile(lambda word: "=" in word and _SETTING.fullmatch(word), words)]
+    words = words[len(settings) :]
     if not words:
         raise ValueError("no command; write one such as `uvx mcp-server-time`, or a URL")
+    words = [*started_by(words[0], workplace.here), *words]
     label = label_of(_telling_word(words))
     options: dict[str, Any] = {"type": "stdio", "command": words[0]}
     if words[1:]:
         options["args"] = variables.arguments(label, words[1:])
     if any(workplace.has(word) for word in words):
         options["cwd"] = workplace.written(Path())
-    return Server(label, options)
+    return with_more(Server(label, options), settings, variables)
+
+
+def with_more(server: Server, more: Sequence[str], variables: Variables) -> Server:
+    """Return a server with more in its environment (`NAME=VALUE` or `NAME`), or headers for its URL (`NAME: VALUE`).
+
+    What may be secret becomes a variable. Raises ValueError for what such a server does not take.
+    """
+    options, remote = dict(server.options), "url" in server.options
+    for text in more:
+        if (found := (_HEADER if remote else _SETTING).fullmatch(text)) is None:
+            takes = "a URL takes headers as NAME: VALUE" if remote else "a command takes NAME=VALUE or NAME"
+            raise ValueError(f"{takes}, not {re.split('[= ]', text)[0]!r}")  # the rest may be secret
+        name, value = found[1], found[2]
+        kept, key = (variables.header, "headers") if remote else (variables.setting, "env")
+        given = kept(server.label, name, f"${{{name}}}" if value is None else value)
+        options[key] = {**options.get(key, {}), name: given}
+    return attrs.evolve(server, options=options)
 
 
 def _telling_word(words: Sequence[str]) -> str:
@@ -159,9 +193,6 @@ async def listed_servers(
         raise PreflightError(problems)
     return tuple(listed)
 
-
-PLACES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
-"""Where clients keep the servers of a project."""
 
 # Texts are matched first, and kept, as an address in one has two slashes, too.
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
