@@ -55,6 +55,10 @@ class Problem(NamedTuple):
     def __str__(self) -> str:
         return f"{self.place}: {self.message}" if self.place else self.message
 
+    def named_at(self, place: str) -> Problem:
+        """Return a problem with a whole file as one at the place that names the file; another one stays."""
+        return self if self.place[-1:].isdigit() else Problem(place, str(self))
+
 
 class FieldError(NamedTuple):
     """One value that does not fit: its path of keys and indexes, what is wrong, and whether the key itself is wrong."""

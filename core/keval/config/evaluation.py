@@ -361,7 +361,8 @@ class Evaluation:
         """The executor, as `execution.executor` names it."""
         given, path = self.execution.executor, ("execution", "executor")
         if isinstance(given, str):
-            return PluginSpec(given, given, path=path)
+            by_flag = self.source.place(path) == self.source.place(())
+            return PluginSpec(given, given, path=("--executor", given) if by_flag else path)
         options = {key: value for key, value in given.items() if key != "type"}
         kind = str(given.get("type", ""))
         return PluginSpec(kind, kind, options, path)

@@ -10,7 +10,7 @@ import attrs
 
 from keval.config.evaluation import Budget, Condition, DatasetFile, Evaluation, Execution, Header, PluginSpec
 from keval.config.source import KeyPath, Source
-from keval.config.structure import options_class, provider_of, read_model, structure
+from keval.config.structure import options_class, provider_of, read_model, structure, unknown_key
 from keval.config.variables import interpolate, written_secrets
 from keval.errors import PluginError, Problem, suggestion
 from keval.records.interventions import Intervention
@@ -19,6 +19,7 @@ from keval.seams import registry
 from keval.seams.dialects import unread
 from keval.seams.installation import missing_package, package_of
 from keval.seams.interventions import context_changes
+from keval.seams.remedies import remedy
 
 T = TypeVar("T")
 
@@ -130,8 +131,7 @@ class SectionReader:
         own = [field.name for field in attrs.fields(reader) if field.init] if reader else []
         for key in extra:
             if key not in own:
-                hint = suggestion(key, [*known, *own], "known keys")
-                self._problem(("dataset", key), f"unknown key {key!r}{hint}", at_key=True)
+                self._problem(("dataset", key), unknown_key(key, [*known, *own]), at_key=True)
         options = {key: data[key] for key in extra if key in own}
         if reader and self._record(reader, options, ("dataset",)) is None:
             return None  # what is read otherwise would not be what is meant
@@ -156,10 +156,10 @@ class SectionReader:
             else:
                 beside = [each.removeprefix(prefix) for each in offered if each.startswith(prefix)]
                 others = [each for each in beside if "." not in each]
-                hint = suggestion(key, [*known, *others], "known keys")
                 misplaced = not path and (key in attrs.fields_dict(Execution) or f"execution.{key}" in offered)
-                hint = "; it belongs under `execution:`" if misplaced else hint
-                self._problem((*path, key), unread(key) or f"unknown key {key!r}{hint}", at_key=True)
+                told = f"unknown key {key!r}; it belongs under `execution:`" if misplaced else ""
+                told = unread(key) or told or unknown_key(key, [*known, *others], data)
+                self._problem((*path, key), told, at_key=True)
         records: list[Any] = [self._record(cls, given, path) for cls, given in classes.items()]
         return [record for record in records if record is not None]
 
@@ -175,7 +175,7 @@ class SectionReader:
             return ()
         noun = NOUNS[section]
         if not isinstance(entries, dict) or (not entries and section == "agents"):
-            self._problem((section,), f"expected a mapping of labels to options, such as `{noun}_label: {{type: …}}`")
+            self._unfit((section,), f"a mapping of labels to options, such as `{noun}_label: {{type: …}}`", entries)
             return ()
         specs = []
         for label, options in entries.items():
@@ -183,13 +183,13 @@ class SectionReader:
             if not self._is_label(label, path):
                 continue
             if options is not None and not isinstance(options, dict):
-                self._problem(path, f"expected a mapping of options, got {options!r}")
+                self._unfit(path, "a mapping of options", options)
             elif section == "contexts" and "from" in (options or {}):
                 # Its type and options are known once `keval.interventions` has followed `from`.
                 self._check_secrets(options or {}, path)
                 specs.append(PluginSpec(label, "", path=path, changes=options or {}))
             elif not isinstance(name := (options or {}).get("type", label), str):
-                self._problem((*path, "type"), "expected the name of a plugin")
+                self._unfit((*path, "type"), "the name of a plugin", name)
             else:
                 implied = section == "judges" and "type" not in (options or {}) and implies_judge(label, options or {})
                 kind = implied_judge(options or {}) if implied else self._filled(name, (*path, "type"))
@@ -215,7 +215,7 @@ class SectionReader:
         if entries is None:
             return ()
         if not isinstance(entries, list):
-            self._problem((section,), "expected a list of names, or of `name: {options}`")
+            self._unfit((section,), "a list of names, or of `name: {options}`", entries)
             return ()
         specs: dict[str, PluginSpec] = {}
         for index, entry in enumerate(entries):
@@ -223,7 +223,7 @@ class SectionReader:
             name, options = next(iter(entry.items())) if isinstance(entry, dict) and len(entry) == 1 else (entry, None)
             name = self._filled(name, path) if isinstance(name, str) else name
             if not isinstance(name, str) or not isinstance(options, dict | None):
-                self._problem(path, "expected a name, or one `name: {options}`")
+                self._unfit(path, "a name, or one `name: {options}`", entry)
             elif name in specs:
                 self._problem(path, f"{name!r} is listed twice; keep one")
             else:
@@ -239,7 +239,7 @@ class SectionReader:
         if not isinstance(data, dict) or not data:
             path: KeyPath = ("conditions",) if "conditions" in self.source.data else ()
             if data:
-                self._problem(path, "expected a mapping of labels to conditions, such as `baseline: {}`")
+                self._unfit(path, "a mapping of labels to conditions, such as `baseline: {}`", data)
                 return {}
             use = "".join(f", with_{name}: {{contexts: [{name}]}}" for name in contexts[:1])
             self._problem(path, f"no conditions; add at least one, such as `conditions: {{{_ONLY}: {{}}{use}}}`")
@@ -296,7 +296,7 @@ class SectionReader:
         data = self.source.data.get(section)
         if isinstance(data, dict | None):
             return data or {}
-        self._problem((section,), f"expected a mapping of {example}")
+        self._unfit((section,), f"a mapping of {example}", data)
         return {}
 
     def _is_label(self, label: str, path: KeyPath) -> bool:
@@ -342,6 +342,9 @@ class SectionReader:
         filled, unset = interpolate(text, path)
         self.problems += self.source.problems(unset)
         return str(filled)
+
+    def _unfit(self, path: KeyPath, expected: str, given: Any) -> None:
+        self._problem(path, f"expected {expected}{remedy('entries', path, given)}")
 
     def _problem(self, path: KeyPath, message: str, *, at_key: bool = False) -> None:
         self.problems.append(self.source.problem(path, message, at_key=at_key))

@@ -12,6 +12,7 @@ import yaml
 
 from keval.errors import ConfigError, FieldError, Problem
 from keval.files import read_input
+from keval.seams.remedies import remedy, unread
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 
@@ -52,7 +53,7 @@ class Source:
         try:
             text = read_input(path, _MOST_BYTES).decode("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError([Problem(str(path), f"cannot be read: {error}")]) from error
+            raise ConfigError([Problem(str(path), unread(path, error))]) from error
         return cls.parse(text, str(path), path.resolve().parent)
 
     @classmethod
@@ -68,8 +69,12 @@ class Source:
             reader = _Reader(loader, name)
             data = reader.convert(root, ())
         except yaml.MarkedYAMLError as error:
-            problem = f"not valid YAML: {error.problem}; check the indentation and quotes"
-            raise ConfigError([Problem(_at(name, error.problem_mark or error.context_mark), problem)]) from error
+            mark, began = error.problem_mark or error.context_mark, error.context_mark
+            # That a quote, a bracket or a key has no end is found below it.
+            if mark and began and began.line < mark.line and re.search("quoted|flow|simple key", error.context or ""):
+                mark = began
+            told = remedy("yaml", error, text.splitlines()) or "; check the indentation and quotes"
+            raise ConfigError([Problem(_at(name, mark), f"not valid YAML: {error.problem}{told}")]) from error
         except yaml.YAMLError as error:
             raise ConfigError([Problem(name, f"not valid YAML: {error}")]) from error
         except RecursionError as error:
@@ -105,6 +110,8 @@ class Source:
 
         A path that is not in the file has the place of the nearest parent that is.
         """
+        if path and str(path[0]).startswith("-"):  # an option of the command line, and its value
+            return " ".join(map(str, path[:2]))
         if found := self._places.get(path):
             # An item of a list has no key.
             line, column = found.key if key and found.key else found.value

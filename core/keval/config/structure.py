@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
@@ -29,6 +29,7 @@ from keval.errors import FieldError, PluginError, suggestion
 from keval.records.models import Model
 from keval.records.scores import Scale
 from keval.seams import registry
+from keval.seams.remedies import remedy
 
 
 @cache
@@ -73,12 +74,26 @@ def field_errors(error: Exception, path: KeyPath, cls: Any) -> Iterator[FieldErr
         known = [field.name for field in attrs.fields(error.cl) if field.init]
         for key in sorted(map(str, error.extra_fields)):
             moved = getattr(error.cl, "moved_keys", {}).get(key)
-            problem = f"unknown key {key!r}{f'; write {moved}' if moved else suggestion(key, known, 'known keys')}"
-            yield FieldError((*path, key), problem, at_key=True)
+            told = f"unknown key {key!r}; write {moved}" if moved else unknown_key(key, known)
+            yield FieldError((*path, key), told, at_key=True)
     else:
         # attrs validators name their field first: "'days' must be >= 1: 0"
         named = re.match(r"(?:Length of )?'(\w+)' must", str(error))
-        yield FieldError((*path, named[1]) if named else path, str(error))
+        more = remedy("value", *error.about) if isinstance(error, UnfitError) else ""
+        yield FieldError((*path, named[1]) if named else path, f"{error}{more}")
+
+
+def unknown_key(key: str, known: Iterable[str], beside: Mapping[str, Any] | None = None) -> str:
+    """Return what to say of a key that nobody knows, of a mapping that has what stands `beside` it."""
+    return f"unknown key {key!r}{remedy('key', key, beside or {}) or suggestion(key, known, 'known keys')}"
+
+
+class UnfitError(TypeError):
+    """A value is of another type than the one that is wanted."""
+
+    def __init__(self, wanted: Any, value: Any) -> None:
+        super().__init__(f"expected {type_name(wanted)}, got {shown(value)}")
+        self.about = wanted, value
 
 
 def shown(value: Any) -> str:
@@ -145,7 +160,7 @@ def structure(
     if data is None:
         data = {}
     if not isinstance(data, dict):
-        return None, [FieldError(path, f"expected a mapping, got {shown(data)}")]
+        return None, [*field_errors(UnfitError(cls, data), path, cls)]
     filled, unset = interpolate(data, path) if variables else (data, [])
     token = _reading.set(_Reading(base, strict))
     try:
@@ -247,7 +262,7 @@ def _record(wanted: Any, converter: cattrs.Converter) -> Hook:
     def hook(value: Any, _: Any) -> Any:
         # YAML reads a key with nothing below it as None, which is meant as an empty mapping.
         if not isinstance(value, dict | None):
-            raise TypeError(f"expected a mapping, got {shown(value)}")
+            raise UnfitError(wanted, value)
         given = value or {}
         if wanted is Scale and given.get("high", math.inf) is None:  # JSON has no infinity
             given = {**given, "high": math.inf}
@@ -270,12 +285,12 @@ def _exactly(kind: type, read: Callable[[str], Any]) -> Hook:
             try:
                 return read(value)
             except (KeyError, ValueError):
-                raise TypeError(f"expected {type_name(kind)}, got {shown(value)}") from None
+                raise UnfitError(kind, value) from None
         # bool is a subclass of int, and `yes` must not be read as 1.
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise TypeError(f"expected {type_name(kind)}, got {shown(value)}")
+            raise UnfitError(kind, value)
         return str(value) if kind is str else value
 
     return hook
@@ -283,7 +298,7 @@ def _exactly(kind: type, read: Callable[[str], Any]) -> Hook:
 
 def _text(value: Any, wanted: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"expected {type_name(wanted)}, got {shown(value)}")
+        raise UnfitError(wanted, value)
     return value
 
 
@@ -314,7 +329,7 @@ def _union(wanted: Any, converter: cattrs.Converter) -> Hook:
                 return structure_part(value, part)
             except (TypeError, ValueError, BaseValidationError):
                 continue
-        raise TypeError(f"expected {type_name(wanted)}, got {shown(value)}")
+        raise UnfitError(wanted, value)
 
     return hook
 
@@ -327,7 +342,7 @@ def _sequence(wanted: Any, converter: cattrs.Converter) -> Hook:
 
     def hook(value: Any, _: Any) -> Any:
         if not isinstance(value, list | tuple):  # which defaults are
-            raise TypeError(f"expected a list, got {shown(value)}")
+            raise UnfitError(wanted, value)
         if size is not None and len(value) != size:
             raise ValueError(f"expected a list of {size}, got {shown(value)}")
         return kind(fill(value, wanted))
@@ -342,7 +357,7 @@ def _mapping(wanted: Any, converter: cattrs.Converter) -> Hook:
 
     def hook(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
-            raise TypeError(f"expected a mapping, got {shown(value)}")
+            raise UnfitError(wanted, value)
         filled = fill(value, wanted)
         if not has_whole_keys:
             return filled

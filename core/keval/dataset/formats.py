@@ -1,9 +1,7 @@
-"""The dataset formats that ship with keval: JSON lines, YAML and CSV."""
+"""The dataset formats that ship with keval: JSON lines and YAML."""
 
 from __future__ import annotations
 
-import csv
-import io
 from array import array
 from codecs import BOM_UTF8
 from collections.abc import Iterator
@@ -17,11 +15,7 @@ from keval.config.source import Source
 from keval.errors import ConfigError, Problem
 from keval.files import LineFile
 from keval.seams.infrastructure import DatasetRequest, RawRecord
-
-
-def _one_character(reader: object, attribute: attrs.Attribute[str], value: str) -> None:
-    if len(value) != 1:
-        raise ValueError(f"'{attribute.name}' must be one character: {value!r}")
+from keval.seams.remedies import remedy
 
 
 @attrs.define
@@ -44,9 +38,10 @@ class JsonLines:
                 try:
                     data = orjson.loads(text)
                 except orjson.JSONDecodeError as error:
-                    text.decode()  # bytes that are not UTF-8 are an error of the whole file
+                    # Bytes that are not UTF-8 are an error of the whole file.
                     place = f"{request.path}:{number}:{error.colno}"
-                    yield Problem(place, f"not valid JSON: {error.msg}; one object a line")
+                    told = remedy("json", text.decode()) or "; one object a line"
+                    yield Problem(place, f"not valid JSON: {error.msg}{told}")
                     continue
                 starts.append(start)
                 # The file may be edited before the line is read again for its sample.
@@ -70,7 +65,7 @@ class Yaml:
             return
         source = Source.parse(text, str(request.path), request.path.parent)
         if not isinstance(source.data, list):
-            raise ConfigError([Problem(source.place(()), "expected a list of records, each with a question")])
+            raise ConfigError([Problem(source.place(()), "expected a list of records: `- question: …`")])
         for index, item in enumerate(source.data):
             data = item
             if isinstance(item, dict):
@@ -78,37 +73,3 @@ class Yaml:
                 written = {key: source.written((index, key)) for key in request.text_keys}
                 data = {**item, **{key: text for key, text in written.items() if text}}
             yield RawRecord(data, source.line((index,)))
-
-
-@attrs.frozen
-class Csv:
-    """A table with a header. Cells of `turns`, `history`, `facts` and `metadata` are JSON; empty cells are left out."""
-
-    delimiter: str = attrs.field(default=",", validator=_one_character)
-
-    def read(self, request: DatasetRequest) -> Iterator[RawRecord | Problem]:
-        """Yield the rows below the header."""
-        path = request.path
-        csv.field_size_limit(2**31 - 1)  # the default of 128 KiB refuses a long history
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            text = file.read()  # whole, so that bytes that are not UTF-8 are an error of the file and not of a row
-        # Without `strict`, a quotation mark that is never closed makes all that follows one cell.
-        rows = csv.DictReader(io.StringIO(text, newline=""), strict=True, delimiter=self.delimiter)
-        try:
-            columns = rows.fieldnames or ()
-            if repeated := [name for index, name in enumerate(columns) if name in columns[:index]]:
-                yield Problem(f"{path}:1", f"the column {repeated[0]!r} stands there twice; keep one")
-                return
-            for row in rows:
-                record: dict[str, Any] = {}
-                for key, value in row.items():
-                    # `DictReader` has surplus cells under `None`, and `None` in place of cells that are lacking.
-                    if key is None or value is None:
-                        yield Problem(f"{path}:{rows.line_num}", "the row has not as many cells as the header")
-                        break
-                    if value != "":
-                        record[key] = value
-                else:
-                    yield from request.with_json(record, rows.line_num)
-        except csv.Error as error:
-            yield Problem(f"{path}:{rows.line_num}", f"not valid CSV: {error}")

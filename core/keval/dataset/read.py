@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -17,7 +17,7 @@ from keval.files import open_input
 from keval.records.trial import Sample
 from keval.seams import registry
 from keval.seams.infrastructure import DatasetReader, DatasetRequest, RereadableDataset
-from keval.seams.installation import package_of
+from keval.seams.remedies import unread
 
 
 @attrs.frozen
@@ -78,7 +78,7 @@ def read_dataset(file: DatasetFile) -> Dataset:
                 sample = sample_of(record.data, file)
                 if sample.id in lines:
                     how = "the id" if "id" in record.data else "the content, and so the derived id,"
-                    raise ValueError(f"{how} {sample.id!r} stands already in line {lines[sample.id]}")
+                    raise ValueError(f"{how} {sample.id!r} stands already in line {lines[sample.id]}; change it")
             except (ValueError, RecursionError) as error:
                 problem = "nested too deeply" if isinstance(error, RecursionError) else str(error)
                 problems.append(Problem(f"{file.path}:{record.line}", problem))
@@ -100,10 +100,9 @@ def read_dataset(file: DatasetFile) -> Dataset:
         if file.path.stat().st_mtime_ns != written:  # so that the digest may be that of other samples
             problems.append(Problem(str(file.path), "the file has changed while it was read; start again"))
     except (OSError, UnicodeDecodeError) as error:
-        problem = f"the dataset cannot be read: {error}; see dataset.path"
-        raise ConfigError([Problem(str(file.path), problem)]) from error
+        raise ConfigError([Problem(str(file.path), f"the dataset {unread(file.path, error)}")]) from error
     if problems:
-        raise ConfigError(problems)
+        raise ConfigError(_together(problems))
     if not lines:
         raise ConfigError([Problem(str(file.path), "the dataset is empty; add at least one question")])
 
@@ -114,6 +113,15 @@ def read_dataset(file: DatasetFile) -> Dataset:
     waiting = sum(left_out.values())
     found, at = Samples([*kept], read), array("Q", kept.values())
     return Dataset(file.path, found, digest, at, expected, waiting, tuple(checks), workspaces)
+
+
+def _together(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Tell a problem that many records have once, where the first one stands."""
+    places: dict[str, list[str]] = {}
+    for place, message in problems:
+        places.setdefault(message, []).append(place)
+    for message, (first, *others) in places.items():
+        yield Problem(first, f"{message} (and {len(others)} others)" if others else message)
 
 
 def _reader(file: DatasetFile) -> DatasetReader:
@@ -128,12 +136,8 @@ def _reader(file: DatasetFile) -> DatasetReader:
         else:
             reader = target()
     except PluginError as error:
-        # The error names a package to install; without a type and such a package, a user needs to know the formats.
-        if file.type or package_of("keval.datasets", file.format):
-            raise ConfigError([Problem(str(file.path), str(error))]) from error
-        known = ", ".join(f".{item.name}" for item in registry.components("keval.datasets"))
-        told = f"a dataset is a file of one of the formats {known}; for another name, `dataset.type` says the format"
-        raise ConfigError([Problem(str(file.path), told)]) from error
+        more = "" if file.type else "; for a file of another suffix, `dataset.type` says the format"
+        raise ConfigError([Problem(str(file.path), f"{error}{more}")]) from error
     if not isinstance(reader, DatasetReader):
         raise PluginError(f"{component.target} of {component.distribution} is no dataset reader: it has no read()")
     return reader

@@ -193,7 +193,7 @@ def _dataset(evaluation: Evaluation, problems: list[Problem], notices: list[Prob
                 told = told if dataset.waiting else "every question is rejected; add others"
                 (notices if dataset.samples else problems).append(Problem(str(dataset.path), told))
         except ConfigError as error:
-            problems.extend(error.problems)
+            problems.extend(each.named_at(evaluation.source.place(("dataset", "path"))) for each in error.problems)
     return dataset
 
 
@@ -204,7 +204,7 @@ def _samples(evaluation: Evaluation, dataset: Dataset, problems: list[Problem]) 
         for name in wanted:
             # Without any sample the dataset's own problem is told, and not one more for each id.
             if samples and name not in samples.ids:
-                hint = suggestion(name, samples.ids) or f"; the dataset has {len(samples)} others"
+                hint = suggestion(name, samples.ids) or f"; ids are such as {samples.ids[0]!r}"
                 problems.append(Problem(f"--sample-id {name}", f"no sample has the id {name!r}{hint}"))
         samples = samples.pick([position for position, name in enumerate(samples.ids) if name in wanted])
     return samples if evaluation.limit is None else samples[: evaluation.limit]
@@ -247,13 +247,13 @@ def _check_recordings(
 ) -> list[Problem]:
     """Check recorded answers against the dataset; returns notices about samples without an answer."""
     notices: list[Problem] = []
-    for label, agent in ((agent.label, agent.prerecorded) for agent in agents):
+    for label, place, agent in ((agent.label, agent.place, agent.prerecorded) for agent in agents):
         # What lacks samples or conditions has a problem already, and each answer would be one more.
         if agent is None or not dataset.samples or not evaluation.conditions:
             continue
         # By all of the dataset and the config: answers that flags leave out are not wrong.
         wrong = list(agent.check_answers(dataset.samples.positions.keys(), {*evaluation.labels("conditions")}))
-        problems += wrong
+        problems += [each.named_at(place) for each in wrong]
         notices += [
             Problem(dataset.place(name), f"{label!r} has no answer to {name!r} under {condition!r}")
             for name in (() if wrong or getattr(agent, "partial", False) else samples.ids)

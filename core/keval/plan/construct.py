@@ -22,6 +22,7 @@ from keval.records.scores import Rubric, RubricKind, Scale
 from keval.seams import registry
 from keval.seams.interfaces import ComparingJudge
 from keval.seams.interventions import context_changes
+from keval.seams.remedies import remedy
 from keval.seams.workspaces import TaskMaker
 
 DEFAULT_RUBRICS: Mapping[RubricKind, tuple[str, ...]] = {
@@ -83,7 +84,10 @@ class Constructor:
                             origin.label if origin else None,
                         )
             except PluginError as error:
-                self.problem(spec.path, str(error), at_key=True)
+                # A better remedy than the list of all that is installed.
+                said, listed, _ = str(error).partition("; installed:")
+                told = remedy("plugin", group, spec, self.evaluation.source.base) if listed else ""
+                self.problem(spec.path, said + told if told else str(error), at_key=True)
         return tuple(resolved.values())
 
     def scorers(self, *, needed: bool = True, checks: Iterable[str] = ()) -> Scorers:
@@ -99,9 +103,12 @@ class Constructor:
             metrics += tuple(ResolvedPlugin(label, component, plugin) for label, plugin in scores.items())
         judges = tuple(map(self._comparing, self.plugins("keval.judges", self.evaluation.judges)))
         rubrics, shipped = self._rubrics(judges)
+        for name in {rubric.name for rubric in rubrics} & {metric.label for metric in metrics}:
+            self.problem(("rubrics",), f"a metric has the same name {name!r}; rename the rubric", at_key=True)
         # A scorer that cannot be constructed is a problem already.
         if needed and not metrics and not self.evaluation.metrics and not judges and not self.problems:
-            self.problem((), "nothing scores the answers; add `metrics:`, `judges:` or `verify:`")
+            told = "nothing scores the answers; add `metrics:`, `judge: {model: provider/name}` or `verify:`"
+            self.problem(("rubrics",) if self.evaluation.rubrics else ("metrics",), told, at_key=True)
         self.check_models(judges)
         return Scorers(metrics, judges, tuple(rubrics), tuple(shipped))
 
@@ -168,7 +175,8 @@ class Constructor:
             same = spec.label == component.name
             named = repr(component.name) if same else f"{spec.label!r} of type {component.name!r}"
             for error in errors:
-                self.problem(error.path, f"{error.message} ({component.kind} {named})", at_key=error.at_key)
+                told = f"{error.message}{remedy('path', spec, error, self.evaluation.source.base)}"
+                self.problem(error.path, f"{told} ({component.kind} {named})", at_key=error.at_key)
             if plugin is None:
                 return None
         elif spec.options:
@@ -220,8 +228,6 @@ class Constructor:
             if not any(rubric.kind in kinds for rubric in found.values()):
                 names = [name for kind in kinds for name in DEFAULT_RUBRICS.get(kind, ())]
                 self._read_rubrics([PluginSpec(name, name) for name in names], found, shipped)
-        for name in found.keys() & {spec.label for spec in self.evaluation.metrics}:
-            self.problem(("rubrics",), f"a metric has the same name {name!r}; rename the rubric", at_key=True)
         return [*found.values()], [*shipped.values()]
 
     def _read_rubrics(
@@ -253,7 +259,8 @@ class Constructor:
             try:
                 return [read_rubric(base / spec.type)]
             except ConfigError as unreadable:
-                self.problems.extend(unreadable.problems)
+                place = self.evaluation.source.place(spec.path)
+                self.problems += [each.named_at(place) for each in unreadable.problems]
                 return []
         rubric, errors = structure(Rubric, {"name": spec.label, **spec.options}, spec.path, base)
         self.problems += self.evaluation.source.problems(errors)

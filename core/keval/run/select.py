@@ -98,27 +98,29 @@ def _chosen(
         matching = [spec for spec in specs if spec.label == name] or [spec for spec in specs if spec.type == name]
         if not matching:
             try:
-                matching = [_added(group, name, specs, chosen.values())]
+                matching = [_added(flag, group, name, specs, chosen.values())]
             except PluginError as error:
-                hint = "" if error.suggests else suggestion(name, [spec.label for spec in specs])
-                problems.append(Problem(f"{flag} {name}", f"{error}{hint}"))
+                # The label of the config that is meant is told in place of all that is installed.
+                near = "" if error.suggests else suggestion(name, [spec.label for spec in specs])
+                told = f"no {flag[2:]} is labelled {name!r}{near}" if near else str(error)
+                problems.append(Problem(f"{flag} {name}", told))
         chosen.update((spec.label, spec) for spec in matching)
     return tuple(chosen.values()) if names else tuple(specs)
 
 
-def _added(group: str, name: str, specs: Sequence[PluginSpec], chosen: Iterable[PluginSpec]) -> PluginSpec:
+def _added(flag: str, group: str, name: str, specs: Sequence[PluginSpec], chosen: Iterable[PluginSpec]) -> PluginSpec:
     """Return what a flag adds: an agent gets the model of the config's first, or as `TYPE:TEXT` its `flag_option`."""
     kind, _, text = name.partition(":") if group == "keval.agents" else (name, "", "")
     label, plugin = registry.label(group, kind), registry.load(registry.select(group, kind)[0])
     if not text:
         takes_model = group == "keval.agents" and attrs.has(plugin) and "model" in attrs.fields_dict(plugin)
         models = [spec.options["model"] for spec in specs if "model" in spec.options and takes_model]
-        return PluginSpec(label, kind, {"model": models[0]} if models else {})
+        return PluginSpec(label, kind, {"model": models[0]} if models else {}, (flag, name))
     if not hasattr(plugin, "flag_option"):
         raise PluginError(f"the agent {kind!r} takes no text after its name; write its options into the config")
     # Two flags may add agents of one type, which need labels of their own.
     earlier = sum(spec.type == kind for spec in chosen)
-    return PluginSpec(f"{label}-{earlier + 1}" if earlier else label, kind, {plugin.flag_option: text})
+    return PluginSpec(f"{label}-{earlier + 1}" if earlier else label, kind, {plugin.flag_option: text}, (flag, name))
 
 
 def _plugins(specs: Sequence[PluginSpec], flags: Iterable[str], problems: list[Problem]) -> tuple[PluginSpec, ...]:
@@ -126,7 +128,7 @@ def _plugins(specs: Sequence[PluginSpec], flags: Iterable[str], problems: list[P
     for flag in flags:
         blocked = flag.removeprefix("no:")
         if blocked == flag:
-            for spec in _each_of_vendor(PluginSpec(flag, flag)):
+            for spec in _each_of_vendor(PluginSpec(flag, flag, path=("-p", flag))):
                 # A plugin that the config lists keeps the options that it has there.
                 chosen.setdefault(spec.label, spec)
             continue

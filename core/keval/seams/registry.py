@@ -45,6 +45,7 @@ GROUPS = {
     "keval.sections": "key of a config",
     "keval.options": "option",
     "keval.readings": "reading of a run",
+    "keval.remedies": "remedy",
     "keval.displays": "display",
     "keval.report_parts": "part of a report",
     "keval": "hook plugin",
@@ -54,7 +55,7 @@ GROUPS = {
 _UNLISTED = {
     *("keval.api", "keval.crews", "keval.dialects", "keval.displays", "keval.interventions", "keval.options"),
     *("keval.readings", "keval.report_parts", "keval.recorders", "keval.run_watchers", "keval.sections"),
-    *("keval.meters", "keval.plan_reviews", "keval.task_makers", "keval.templates"),
+    *("keval.meters", "keval.plan_reviews", "keval.remedies", "keval.task_makers", "keval.templates"),
 }
 """Groups whose plugins the core asks for itself, and no user by name."""
 

@@ -90,7 +90,7 @@ def test_a_question_that_waits_is_checked_like_all(tmp_path: Path) -> None:
         read(path)
 
     first, second = map(str, raised.value.problems)
-    assert f"{path}:2: the id 'd' stands already in line 1" == first
+    assert f"{path}:2: the id 'd' stands already in line 1; change it" == first
     assert second.startswith(f"{path}:3: no question under 'question'")
 
 

@@ -108,7 +108,7 @@ def test_every_broken_row_of_a_csv_is_told(tmp_path: Path) -> None:
 
 
 def test_an_unknown_format_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"a dataset is a file of one of the formats \.csv, "):
+    with pytest.raises(ConfigError, match=r"no dataset format named 'txt' .* `dataset.type` says the format"):
         read(tmp_path / "q.txt", "How?")
 
 
@@ -158,7 +158,7 @@ def test_samples_are_a_sequence(tmp_path: Path) -> None:
     [
         ("q.csv", "id,q,golden,golden\na,How?,so,thus\n", "q.csv:1: the column 'golden' stands there twice; keep one"),
         ("q.yaml", "  \n", "q.yaml: the dataset is empty; add at least one question"),
-        ("q.yaml", "a: 1\n", "q.yaml:1:1: expected a list of records, each with a question"),
+        ("q.yaml", "a: 1\n", "q.yaml:1:1: expected a list of records: `- question: …`"),
     ],
 )
 def test_a_file_of_another_shape_is_told(tmp_path: Path, name: str, content: str, problem: str) -> None:

@@ -47,7 +47,7 @@ CASES = {
     ),
     "number as text": (
         CONFIG + 'execution:\n  max_concurrent: "3"\n',
-        "eval.yaml:14:19: expected a whole number, got '3'",
+        "eval.yaml:14:19: expected a whole number, got '3'; write 3",
     ),
     "out of range": (
         CONFIG + "execution: {num_repetitions: 0}\n",
@@ -67,7 +67,7 @@ CASES = {
     ),
     "wrong option of a provider": (
         CONFIG + "providers:\n  azure:\n    command: az\n",
-        "eval.yaml:15:14: expected a list, got 'az'",
+        "eval.yaml:15:14: expected a list, got 'az'; write [az]",
     ),
     "providers in a list": (
         CONFIG + "providers: [azure]\n",
@@ -121,7 +121,10 @@ CASES = {
     ),
     "a list of conditions": (
         changed("conditions:\n  baseline: {}\n  with_notes:\n    contexts: [notes]\n", "conditions: [base, with]\n"),
-        "eval.yaml:7:13: expected a mapping of labels to conditions, such as `baseline: {}`",
+        (
+            "eval.yaml:7:13: expected a mapping of labels to conditions, such as `baseline: {}`;"
+            " write {base: {}, with: {}}"
+        ),
     ),
     "characteristics that a metric checks": (
         changed("scripted: {}", "scripted: {characteristics: {files: -1}}").replace(
@@ -145,7 +148,7 @@ CASES = {
     ),
     "nothing scores": (
         changed("metrics:\n  - double/length\n", ""),
-        "eval.yaml:1:1: nothing scores the answers; add `metrics:`, `judges:` or `verify:`",
+        "eval.yaml:1:1: nothing scores the answers; add `metrics:`, `judge: {model: provider/name}` or `verify:`",
     ),
     "missing environment variable": (
         changed("scripted: {}", "scripted: {suffix: '${KEVAL_TEST_UNSET}'}"),
@@ -179,11 +182,14 @@ CASES = {
     ),
     "YAML syntax": (
         changed("agents:", "agents: ["),
-        "eval.yaml:5:1: not valid YAML: did not find expected ',' or ']'; check the indentation and quotes",
+        (
+            "eval.yaml:3:9: not valid YAML: did not find expected ',' or ']'; close the bracket of line 3, or quote"
+            ' what has one of ,[]{} in it: "${NAME}"'
+        ),
     ),
     "execution that is a number": (
         CONFIG + "execution: 3\n",
-        "eval.yaml:13:12: expected a mapping, got 3",
+        "eval.yaml:13:12: expected a mapping, got 3; write {num_repetitions: 3}",
     ),
     "unknown model provider": (
         changed("scripted: {}", "modelled: {model: opnai/gpt}"),
@@ -221,7 +227,7 @@ def test_bad_config_is_explained_at_its_place(project: Project, case: str) -> No
 
 
 DATASETS = {
-    "empty": ("", "{q}: the dataset is empty; add at least one question"),
+    "empty": ("", "eval.yaml:2:9: {q}: the dataset is empty; add at least one question"),
     "broken line": (
         '{"id": "a", "question": "How?"}\n{"id": \n',
         "{q}:2:8: not valid JSON: unexpected end of data; one object a line",
@@ -232,13 +238,13 @@ DATASETS = {
     ),
     "duplicate id": (
         '{"id": "a", "question": "How?"}\n\n{"id": "a", "question": "Who?"}\n',
-        "{q}:3: the id 'a' stands already in line 1",
+        "{q}:3: the id 'a' stands already in line 1; change it",
     ),
     "duplicate content": (
         '{"question": "How?"}\n{"question": "How?"}\n',
-        "{q}:2: the content, and so the derived id, '09e76637dd7c' stands already in line 1",
+        "{q}:2: the content, and so the derived id, '09e76637dd7c' stands already in line 1; change it",
     ),
-    "not an object": ("[1]\n", "{q}:1: expected an object with a question"),
+    "not an object": ("[1]\n", "{q}:1: expected an object with a question, such as {question: …}"),
     "history of no known shape": (
         '{"question": "How?", "history": [{"who": "me"}]}\n',
         "{q}:1: each item of 'history' is {role: user or assistant, content} or {user, assistant}",
@@ -283,7 +289,6 @@ def test_every_problem_is_told_at_once(project: Project) -> None:
     assert [
         "--condition base",
         str(project.root / "questions.jsonl:1"),
-        str(project.root / "questions.jsonl:2"),
         "eval.yaml:4:14",
         "eval.yaml:10:16",
         "eval.yaml:12:5",
@@ -301,7 +306,7 @@ SELECTIONS = {
         ["--condition", "with_note"],
         "--condition with_note: no condition named 'with_note'; did you mean 'with_notes'?",
     ),
-    "sample": (["--sample-id", "b"], "--sample-id b: no sample has the id 'b'; the dataset has 1 others"),
+    "sample": (["--sample-id", "b"], "--sample-id b: no sample has the id 'b'; ids are such as 'a'"),
     "model without label": (
         ["--model", "openai/gpt"],
         "--model openai/gpt: no agent or judge names a model",

@@ -389,7 +389,7 @@ WRONG = {
     ),
     "no question": (
         ["--server", "python server.py", "--questions", "other.jsonl"],
-        ["other.jsonl:1: no question under 'question'; the record has 'prompt'", "give it by --question-key KEY"],
+        ["other.jsonl:1: no question under 'question'; the record has: prompt", "give it by --question-key KEY"],
     ),
     "no golden answer": (
         ["--server", "python server.py", "--questions", "other.jsonl", "--question-key", "prompt", "--answer-key", "x"],

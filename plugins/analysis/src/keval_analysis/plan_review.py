@@ -53,7 +53,8 @@ def _idle_keys(plan: Plan) -> Iterator[Problem]:
             yield source.problem(paths.get(rubric.name, ("rubrics",)), problem)
     if not evaluation.judges:
         if evaluation.rubrics:
-            yield source.problem(("rubrics",), "no judge grades by these rubrics; add `judges:`", at_key=True)
+            told = "no judge grades by these rubrics; add `judge: {model: provider/name}`"
+            yield source.problem(("rubrics",), told, at_key=True)
         if "judge_repetitions" in (source.data.get("execution") or {}):
             problem = "there is no judge to ask repeatedly; add `judges:`"
             yield source.problem(("execution", "judge_repetitions"), problem, at_key=True)

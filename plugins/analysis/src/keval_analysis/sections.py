@@ -17,6 +17,7 @@ from keval.records.scores import Scale, Scorer
 from keval.records.trial import Trial
 from keval.seams import registry
 from keval.seams.hooks import hookimpl
+from keval.seams.remedies import remedy
 from keval_analysis.until import Until
 
 if TYPE_CHECKING:
@@ -152,7 +153,8 @@ class Gates:
         """Yield what is no gate. What gates say is checked with the plan."""
         example = "such as `basic/contains >= 0.8`"
         if not isinstance(self.gates, list | tuple):
-            yield evaluation.source.problem(("gates",), f"expected a list of gates, {example}")
+            told = remedy("value", tuple[str, ...], self.gates)
+            yield evaluation.source.problem(("gates",), f"expected a list of gates, {example}{told}")
             return
         for at, gate in enumerate(self.gates):
             if not isinstance(gate, str):

@@ -18,6 +18,7 @@ from keval.config.variables import interpolate
 from keval.errors import FieldError
 from keval.seams import registry
 from keval.seams.dialects import Translation
+from keval.seams.remedies import remedy
 
 _SHORT_FORMS = {"agent": "agents", "judge": "judges", "mcp_servers": "contexts"}
 _OWN_WORDS = ("agent", "mcp_servers")
@@ -93,7 +94,8 @@ class _Work:
         """Make `agent:` or `judge:` the one entry of its section."""
         one = self.data.pop(noun)
         if not isinstance(one, dict) or not isinstance(one.get("type", noun), str):
-            self.problem((noun,), f"expected a mapping with type: and the options of one {noun}")
+            more = remedy("entries", (f"{noun}s", noun), one)
+            self.problem((noun,), f"expected a mapping with type: and the options of one {noun}{more}")
             return
         if "type" not in one and not (noun == "judge" and "model" in one):
             needed = "`type:` with the name of an agent" if noun == "agent" else "`model:`, such as openai/gpt-4o"
