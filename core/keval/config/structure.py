@@ -79,7 +79,7 @@ def field_errors(error: Exception, path: KeyPath, cls: Any) -> Iterator[FieldErr
     else:
         # attrs validators name their field first: "'days' must be >= 1: 0"
         named = re.match(r"(?:Length of )?'(\w+)' must", str(error))
-        more = remedy("value", *error.about) if isinstance(error, UnfitError) else ""
+        more = remedy("value", *error.about) if isinstance(error, UnfitError) and _reading.get().strict else ""
         yield FieldError((*path, named[1]) if named else path, f"{error}{more}")
 
 
@@ -159,11 +159,11 @@ def structure(
     resolve_fields(cls)
     if data is None:
         data = {}
-    if not isinstance(data, dict):
-        return None, [*field_errors(UnfitError(cls, data), path, cls)]
-    filled, unset = interpolate(data, path) if variables else (data, [])
     token = _reading.set(_Reading(base, strict))
     try:
+        if not isinstance(data, dict):
+            return None, [*field_errors(UnfitError(cls, data), path, cls)]
+        filled, unset = interpolate(data, path) if variables else (data, [])
         record = _converter().structure(_over_defaults(cls, filled), cls)
         return None if unset else record, unset
     except ClassValidationError as error:

@@ -136,10 +136,8 @@ def test_a_section_that_is_no_list_is_refused(notes: Project) -> None:
 
     outcome = notes.keval("validate", "eval.yaml")
 
-    assert (2, "eval.yaml:11:8: expected a list of gates, such as `basic/contains >= 0.8`") == (
-        outcome.code,
-        outcome.stderr.strip().removeprefix("error: "),
-    )
+    told = "eval.yaml:11:8: expected a list of gates, such as `basic/contains >= 0.8`; write [double/length >= 0.5]"
+    assert (2, f"error: {told}\n") == (outcome.code, outcome.stderr)
 
 
 def test_a_threshold_may_stand_in_a_variable(notes: Project) -> None:

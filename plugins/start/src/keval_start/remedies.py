@@ -47,7 +47,7 @@ def _meant(wanted: Any, given: Any) -> Any:
     if origin in SEQUENCES and isinstance(given, str | dict):
         return _listed(given) if str in get_args(wanted) else [given]
     if origin in MAPPINGS and given:
-        return _merged(given)
+        return _merged(given) or None
     if attrs.has(wanted) and wanted is not Model:
         # By a single key that takes the value, or the only item of a list.
         items = [_merged(given), *({each.name: given} for each in attrs.fields(wanted) if each.init)]
