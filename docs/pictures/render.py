@@ -2,7 +2,7 @@
 
     uv run python docs/pictures/render.py
 
-Run it again when the output of a command changes. The model is simulated, so the figures stay the same.
+Run it again when the output of a command changes. Models are simulated or replayed, so the figures stay the same.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ ROOT = Path(__file__).parents[2]
 WIDTH = 100
 PICTURES = {
     "context-ab": ("run", "examples/context-ab/context-ab.yaml"),
+    "real-model": (
+        *("run", "examples/real-model/real-model.yaml"),
+        *("--replay", "examples/real-model/recording"),
+    ),
     # Four of the 14 metrics, which fit one table.
     "weather": (
         "run",
@@ -51,7 +55,7 @@ def printed(arguments: Sequence[str], folder: Path) -> str:
     # Nothing of the user's own settings: neither another model nor other colours.
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("KEVAL_", "NO_COLOR"))}
     environ |= {"COLUMNS": str(WIDTH), "FORCE_COLOR": "1", "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
-    given = [str(folder / argument) if argument.endswith(".yaml") else argument for argument in arguments]
+    given = [str(folder / argument) if (folder / argument).exists() else argument for argument in arguments]
     with tempfile.TemporaryDirectory() as elsewhere:
         command = [sys.executable, "-m", "keval", *given]
         done = subprocess.run(command, cwd=elsewhere, env=environ, capture_output=True, check=True)

@@ -18,7 +18,10 @@ conditions: {baseline: {}, other: {system_prompt: "Answer."}}
 metrics: [double/length]
 gates: ["truncated <= 0", "short:other/truncated <= 100%"]
 """
-SAID = "2 of 2 answers of short baseline were cut off at a limit of length, and scored all the same."
+SAID = (
+    "4 answers were cut off at a limit of length, and scored all the same: 2 of 2 of short baseline,"
+    " 2 of 2 of short other."
+)
 
 
 def unfolded(told: str) -> str:
@@ -34,7 +37,7 @@ def test_an_answer_that_a_limit_ended_is_scored_and_marked_everywhere(project: P
 
     assert 1 == outcome.code, outcome.stderr
     assert SAID in unfolded(outcome.stdout)
-    assert "answers of whole" not in unfolded(outcome.stdout)
+    assert "of whole" not in unfolded(outcome.stdout)
     trials = project.lines("trials.jsonl")
     assert {("short", True), ("whole", False)} == {(each["agent"], each["transcript"]["truncated"]) for each in trials}
     assert all(len(each["output"]) == 8 for each in trials if each["agent"] == "short")

@@ -68,9 +68,9 @@ def _cautions(summary: Summary, blocks: Sequence[Block], *, under_way: bool) -> 
     yield from _impossible_usage(summary)
     yield from _unlike_calls(summary)
     yield from _unverified(summary)
+    yield from remark_sentences(summary)
     # The first one says where the answers are from, as the headline does.
     yield from [*replay_sentences(summary.replay)][1:]
-    yield from remark_sentences(summary)
 
 
 def _unscored(summary: Summary) -> Iterator[str]:

@@ -233,11 +233,11 @@ def remark_sentences(summary: Summary) -> Iterator[str]:
     for agent, kinds in dropped.items():
         if told := joined([counted(count, _NOUNS.get(kind, kind)) for kind, count in kinds.items()]):
             yield f"{told} that tools returned did not reach the model ({agent})."
-    for arm in summary.trials:
-        if arm.truncated:
-            told = f"{arm.truncated:,} of {counted(arm.trials - arm.failed, 'answer')} of {arm.agent} {arm.condition}"
-            were = "was" if arm.truncated == 1 else "were"
-            yield f"{told} {were} cut off at a limit of length, and scored all the same."
+    if cut := [arm for arm in summary.trials if arm.truncated]:
+        arms = [f"{arm.truncated:,} of {arm.trials - arm.failed:,} of {arm.agent} {arm.condition}" for arm in cut]
+        answers = counted(sum(arm.truncated for arm in cut), "answer")
+        were = "was" if answers == "1 answer" else "were"
+        yield f"{answers} {were} cut off at a limit of length, and scored all the same: {', '.join(arms)}."
 
 
 LESS = (
