@@ -19,7 +19,7 @@ from keval_analysis.estimate import Estimate, estimate
 from keval_analysis.findings.effects import SURE, Arm, Effect, Family
 from keval_analysis.findings.summary import ArmTrials, JudgingTotal, Summary, UsageTotal
 from keval_analysis.sections import Wanted, scales_of
-from keval_analysis.stats.pairs import Families
+from keval_analysis.stats.pairs import Families, agent_pairs
 
 if TYPE_CHECKING:
     from keval_analysis.stats.simulated_power import SimulatedRuns
@@ -291,9 +291,9 @@ class _Families:
         ablated = plan.evaluation.source.data.get("ablated") or {}
         made = {label for parts in ablated.values() for label in parts.values()}
         conditions = sum(arm.label not in made for arm in plan.arms)
-        agents = len(plan.agents)
+        agents = [agent.label for agent in plan.agents]
         # Conditions are what a run is about; agents are compared where there is one condition.
-        comparisons = (conditions - 1) * agents or (agents - 1) * conditions or 1
+        comparisons = (conditions - 1) * len(agents) or len(agent_pairs(agents)) * conditions or 1
         fixed = {item.label for item in plan.scorers.metrics if isinstance(item.plugin, AgentChecker)}
         scorers = Counter(metric for metric, _ in plan.scorers.scales() if metric not in fixed)
         primary = frozenset(plan.evaluation.section(Wanted).primary) & scorers.keys()
@@ -457,14 +457,16 @@ def _with_designs(
 
 
 def _designs(plan: Plan, wanted: PowerTarget, about: MetricPower, pilot: Pilot) -> tuple[Design, ...]:
+    arm = ((about.metric, about.judge), about.agent, about.condition, about.pilot_n)
+    times = plan.evaluation.execution.num_repetitions
     widest = next(
         effect
         for effect in pilot.summary.effects
-        if (effect.scorer, effect.agent, effect.condition, effect.n)
-        == ((about.metric, about.judge), about.agent, about.condition, about.pilot_n)
+        if (effect.scorer, effect.agent, effect.condition, effect.n) == arm
+        and _scatter(pilot, effect, times)[0] == about.sd
     )
     found: list[Design] = []
-    for repetitions in sorted({*_REPETITIONS, plan.evaluation.execution.num_repetitions}):
+    for repetitions in sorted({*_REPETITIONS, times}):
         changes = _scaled(pilot.differences_of(widest), _scatter(pilot, widest, repetitions)[0])
         runs = _runs(about, changes, about.family_size, plan.evaluation.execution.seed)
         questions = runs.questions(about.effect or 0.0, wanted.power)

@@ -16,6 +16,7 @@ from keval.records.scores import SMALL_SHARE, Scale, Scorer
 from keval_analysis.findings.effects import better_share
 from keval_analysis.outline import ArmKey, Outline
 from keval_analysis.stats.contrasts import ablated
+from keval_analysis.stats.pairs import agent_pairs
 
 _STEPS = (0.025, 0.15, 0.35, 0.65)
 """Shares of a scale from which a difference has the next darker colour."""
@@ -83,7 +84,7 @@ class QuestionComparison:
 
 
 def compare(manifest: Manifest, outline: Outline, scales: Mapping[Scorer, Scale]) -> tuple[QuestionComparison, ...]:
-    """Return the comparisons of a run: conditions with the baseline, agents with the first, then ablations.
+    """Return the comparisons of a run: conditions with the baseline, agents as `agent_pairs` has them, then ablations.
 
     A run with a single arm has that arm alone, with its means in place of differences.
     """
@@ -102,8 +103,8 @@ def _pairs(manifest: Manifest) -> Iterator[tuple[ArmKey, ArmKey, str]]:
         if condition != manifest.baseline:
             told = f"{agent}: {condition} against {manifest.baseline}"
             yield (agent, condition), (agent, manifest.baseline), told
-    for condition, agent in product(conditions, agents[1:]):
-        yield (agent, condition), (agents[0], condition), f"{condition}: {agent} against {agents[0]}"
+    for condition, (agent, other) in product(conditions, agent_pairs(agents)):
+        yield (agent, condition), (other, condition), f"{condition}: {agent} against {other}"
 
 
 def _pair(

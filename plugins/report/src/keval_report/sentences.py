@@ -34,9 +34,9 @@ def findings(summary: Summary) -> list[str]:
     Losses are never left out. Nothing is said of better or worse in a run that is unfinished.
     """
     told = _Told(summary)
-    # Effects by what is compared: a condition with the baseline, or an agent with the first.
+    # Effects by what is compared: a condition with the baseline, or an agent with another.
     conditions = grouped((e for e in summary.effects if e.kind == "condition"), lambda e: e.condition)
-    agents = grouped((e for e in summary.effects if e.kind == "agent"), lambda e: (e.agent, e.condition))
+    agents = grouped((e for e in summary.effects if e.kind == "agent"), lambda e: (e.agent, e.condition, e.against))
     found = [f"{_capital(interim_words(summary))}."] if summary.unfinished and summary.effects else []
     if HOLDS.holds(summary) and summary.effects:
         ended = summary.looking.ended if summary.looking is not None else None
@@ -95,7 +95,7 @@ class _Told:
         return Claim(effect, self._names[effect.scorer], "", self._scales[effect.scorer])
 
     def agents(self, groups: Iterable[Sequence[Effect]]) -> Iterator[str]:
-        """Yield what agents are surely better and worse in than the first, in one sentence where conditions agree."""
+        """Yield what agents are surely better and worse in than another, in one sentence where conditions agree."""
         under: dict[tuple[str, str, str], list[str]] = {}
         for group in groups:
             claims = [self._claim(effect) for effect in group]

@@ -83,9 +83,9 @@ class WithoutLost(PartialEffect):
 class Effect(OfScorer):
     """The mean paired difference of an arm to another, over the `n` samples that both have scores for.
 
-    `kind` says what differs: the condition (against the baseline), the agent (against the first), or the run. `mean`
-    and `against_mean` are those of the two arms over the `n` samples, and `dropped` counts samples that only one of
-    them has a score for. `ci_low` and `ci_high` are the 95 % interval. `worst_case` is what it would be if a question
+    `kind` says what differs: the condition (against the baseline), the agent (as `agent_pairs` has them), or the run.
+    `mean` and `against_mean` are those of the two arms over the `n` samples, and `dropped` counts samples that only one
+    of them has a score for. `ci_low` and `ci_high` are the 95 % interval. `worst_case` is what it would be if a question
     that nobody asked could change by the whole scale; `None` for a scale without an end. `d` is Cohen's d for paired
     data. `p` is that of no effect; it is below 0.05 where the interval excludes 0.
 

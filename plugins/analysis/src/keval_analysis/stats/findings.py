@@ -35,7 +35,7 @@ from keval_analysis.stats.averages import averages_of
 from keval_analysis.stats.contrasts import ablated, contrasts_of
 from keval_analysis.stats.intervals import Interval, Values, mean_intervals, quantile
 from keval_analysis.stats.observations import Observations, numbered
-from keval_analysis.stats.pairs import ArmValues, Families, Kind, Measure, Pair
+from keval_analysis.stats.pairs import ArmValues, Families, Kind, Measure, Pair, agent_pairs
 from keval_analysis.stats.score_sums import SampleValues, with_worst
 from keval_analysis.stats.variance import advice, flip_rate, pass_all_k, pass_at_k, pooled_sd, variance_components
 from keval_analysis.stats.win_rates import compared_with
@@ -54,13 +54,14 @@ def _compared(manifest: Manifest) -> dict[tuple[str, str], Arm]:
 
 def compared_arms(manifest: Manifest) -> Iterator[tuple[Kind, Arm, Arm]]:
     """Yield the arms that a run compares: a kind, an arm, and the one that it is held against."""
-    arms, first, baseline = _compared(manifest), next(iter(manifest.agents)), manifest.baseline
+    arms, baseline = _compared(manifest), manifest.baseline
     for (agent, condition), arm in arms.items():
         if condition != baseline:
             yield "condition", arm, arms[agent, baseline]
-    for (agent, condition), arm in arms.items():
-        if agent != first:
-            yield "agent", arm, arms[first, condition]
+    for agent, other in agent_pairs([*manifest.agents]):
+        for (of, condition), arm in arms.items():
+            if of == agent:
+                yield "agent", arm, arms[other, condition]
 
 
 def _is_tool(part: str | None, name: str) -> bool:
@@ -184,7 +185,7 @@ class Findings:
         return averages_of(self._scorers, values, self._clusters, self._looking)
 
     def effects(self) -> tuple[Effect, ...]:
-        """Return the effects of each condition against the baseline, and of each agent against the first."""
+        """Return the effects of conditions against the baseline, and of agents as `agent_pairs` has them."""
         return self.between(compared_arms(self.manifest))
 
     def between(

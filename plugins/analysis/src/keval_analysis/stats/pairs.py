@@ -18,6 +18,16 @@ if TYPE_CHECKING:  # NumPy takes a tenth of a second to import
 Kind: TypeAlias = Literal["condition", "agent", "run"]
 
 
+def agent_pairs(agents: Sequence[str]) -> list[tuple[str, str]]:
+    """Return which agents are compared: each with the first, and the other two of three with each other.
+
+    Where the first is what somebody's own agents are to beat, which of two is better is the next question. More agents
+    have too many pairs for a family.
+    """
+    pairs = [(agent, agents[0]) for agent in agents[1:]]
+    return [*pairs, (agents[2], agents[1])] if len(agents) == 3 else pairs
+
+
 @attrs.frozen(eq=False)
 class ArmValues:
     """What one scorer found in one arm, by sample, and how many trials of a sample have no score due to a failure.
