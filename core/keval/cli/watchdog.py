@@ -134,7 +134,8 @@ class Watchdog:
         if still >= STANDSTILL and not self._told:
             # Private, and the only way to see the stack of another thread.
             frame = sys._current_frames()[threading.main_thread().ident or 0]
-            if still >= _UNMISSED or not (_imports(frame) or len(asyncio.all_tasks(loop)) <= 1):
+            imports = any(each.f_code.co_filename.startswith("<frozen importlib") for each, _ in walk_stack(frame))
+            if still >= _UNMISSED or not (imports or len(asyncio.all_tasks(loop)) <= 1):
                 self._told, told = True, _standstill(frame, still)
                 self._say(lambda: tell(told))
         if now - self._beat_at >= HEARTBEAT:
@@ -158,10 +159,6 @@ def aside(call: Callable[[], object]) -> threading.Thread:
     thread = threading.Thread(target=call, daemon=True)
     thread.start()
     return thread
-
-
-def _imports(frame: FrameType) -> bool:
-    return any(each.f_code.co_filename.startswith("<frozen importlib") for each, _ in walk_stack(frame))
 
 
 def _standstill(frame: FrameType, still: float) -> str:

@@ -118,7 +118,7 @@ class TextEntry(Entry):
     """A context of texts: what one of its parts is called, what the config changes, and how each agent was given it.
 
     `ways` are by agent, as `GivenText.way` has them, `parts` are the names of its sections or skills, and `sha256` is
-    that of all that it gives.
+    that of all that it gives. `texts` has the SHA-256 of blobs of the run with the texts themselves, by their names.
     """
 
     part: str = "section"
@@ -126,6 +126,7 @@ class TextEntry(Entry):
     parts: tuple[str, ...] = ()
     interventions: tuple[Mapping[str, Any], ...] = ()
     ways: Mapping[str, str] = attrs.field(factory=dict)
+    texts: Mapping[str, str] = attrs.field(factory=dict)
 
 
 @attrs.frozen

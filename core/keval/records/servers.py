@@ -199,7 +199,3 @@ class ServerListing:
         """Return the listing as a run keeps it; `redact` replaces the secrets in it."""
         written = orjson.dumps({"tools": self.tools, "instructions": self.instructions}, option=orjson.OPT_INDENT_2)
         return Blob.of(redact(written), "application/json")
-
-    def tool(self, name: str) -> Mapping[str, Any] | None:
-        """Return the definition of a tool, if it is listed."""
-        return next((tool for tool in self.tools if tool.get("name") == name), None)

@@ -15,7 +15,7 @@ import attrs
 from keval.config.evaluation import Budget, failure_limit
 from keval.errors import RunError
 from keval.execute.admission import Admission
-from keval.execute.bringup.description import RunDescriber, listing_blobs
+from keval.execute.bringup.description import RunDescriber, kept_blobs
 from keval.execute.bringup.preflight import preflight
 from keval.execute.local import Local
 from keval.execute.models.exchange import endpoints_by_model
@@ -141,8 +141,8 @@ async def complete(run: ActiveRun, plan: Plan, *, done: Collection[TrialKey] = (
 
 def begin(run: ActiveRun) -> None:
     """Write what a run is made of, and tell hook plugins that it begins or goes on. Raises RunError."""
-    if listings := listing_blobs(run.ready, run.redact):
-        run.writer.write_blobs(listings)
+    if blobs := kept_blobs(run.ready, run.plan.tasks, run.redact):
+        run.writer.write_blobs(blobs)
     run.writer.write_manifest(run.manifest)
     run.hooks.announce("keval_run_started", directory=run.writer.path, manifest=run.manifest)
     watch_spending(run)

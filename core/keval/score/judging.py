@@ -181,12 +181,14 @@ class JudgeRunner:
             trial, against = blinded
             scope = RequestScope(stopwatch, builder.requests, traffic=traffic)
             async with self.exchange.request_scope(asker, scope) as headers:
+                # For keval's gateway, without the trial's id, which would tell whose answer is judged.
+                own = {"x-keval-repetition": str(repetition)} if self._wants_trial else {}
                 context = JudgeContext(
                     repetition=repetition,
                     attempt=asker.attempt or 1,
                     # not by the condition, so that the answers of all arms are judged alike
                     seed=judge_seed(self.execution.seed, trial.sample.id, repetition),
-                    model_headers={**self._headers(repetition), **headers},
+                    model_headers={**own, **headers},
                     against=against,
                     builder=builder,
                 )
@@ -196,10 +198,6 @@ class JudgeRunner:
                 )
             error = None if traffic is None else traffic.overruled(outcome.failure, late)
             return outcome if error is None else AttemptOutcome.failed(error)
-
-    def _headers(self, repetition: int) -> dict[str, str]:
-        """Return the headers for keval's gateway, without the trial's id, which would tell whose answer is judged."""
-        return {"x-keval-repetition": str(repetition)} if self._wants_trial else {}
 
 
 def _uncompared(trial: Trial, label: str, against: Trial | None) -> ScoreOutcome | None:

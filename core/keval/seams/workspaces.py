@@ -13,7 +13,7 @@ from keval.errors import FieldError
 from keval.records.end_state import Conventions, EndState, FileChange
 from keval.records.interventions import Intervention
 from keval.records.servers import ServerChannel
-from keval.records.transcript import Transcript
+from keval.records.transcript import Blob, Transcript
 from keval.records.trial import Sample, Trial, TrialKey
 from keval.seams.contexts import Context, Sandbox, TrialInfo, Workspace
 
@@ -130,6 +130,10 @@ class TextContext(Protocol):
         """Return the names of its parts, each of which `ablate` leaves out once. Raises ConfigError."""
         ...
 
+    def texts(self) -> Mapping[str, str]:
+        """Return the texts that it gives by their names, after changes, for readers of the run."""
+        ...
+
     def changed(self, interventions: Sequence[Intervention]) -> TextContext:
         """Return the provider with these changes, first to last.
 
@@ -176,6 +180,10 @@ class Tasks(Protocol):
 
     def describe_texts(self, condition: str, redact: Callable[[Any], Any]) -> Mapping[str, TextEntry]:
         """Return what a manifest has of the contexts of texts of a condition, by label, without secrets."""
+        ...
+
+    def text_blobs(self, redact: Callable[[Any], Any]) -> Iterable[Blob]:
+        """Return the texts of all conditions, which `TextEntry.texts` refers to, without secrets."""
         ...
 
 

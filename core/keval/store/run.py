@@ -291,10 +291,7 @@ class Run:
 
     def all_scores(self) -> Iterator[ScoreLine]:
         """Read every score in the order of the file, those of earlier versions of a scorer, too. Raises RunError."""
-        return self._known(self._read_scores())
-
-    def _read_scores(self) -> Iterator[ScoreLine]:
-        return self.scores_file.read(self.noting and self.noting(self.scores_file.path.name))
+        return self._known(self.scores_file.read(self.noting and self.noting(self.scores_file.path.name)))
 
     def _current(self, lines: Iterable[ScoreLine]) -> Iterator[ScoreLine]:
         scorers = {entry.scorer: entry for entry in self.manifest.scorers}

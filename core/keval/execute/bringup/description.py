@@ -41,7 +41,7 @@ from keval.redaction import Redactor
 from keval.seams import registry
 from keval.seams.interfaces import AgentChecker, FreezesOptions, MadeOfFiles
 from keval.seams.registry import Component
-from keval.seams.workspaces import WorksInFolder
+from keval.seams.workspaces import Tasks, WorksInFolder
 from keval.store.scores import ScoringSpec
 from keval.store.serialization import to_plain
 
@@ -75,10 +75,11 @@ def describe_starts(
     return tuple(found.values())
 
 
-def listing_blobs(ready: Ready, redact: Redactor) -> list[Blob]:
-    """Return what all servers say of themselves, before and after interventions."""
+def kept_blobs(ready: Ready, tasks: Tasks | None, redact: Redactor) -> list[Blob]:
+    """Return what all servers say of themselves, before and after interventions, and the texts of contexts."""
     tool_listings = [listing for condition in ready.contexts for listing in ready.tool_listings(condition)]
-    return [blob for listing in tool_listings for blob in _blobs(listing, redact) if blob is not None]
+    said = [blob for listing in tool_listings for blob in _blobs(listing, redact) if blob is not None]
+    return [*said, *(tasks.text_blobs(redact.data) if tasks is not None else ())]
 
 
 def check_tool_listings(manifest: Manifest, ready: Ready) -> None:
@@ -319,7 +320,8 @@ def _config_with(config: Mapping[str, Any], scoring: Mapping[str, Any]) -> dict[
     if judges := {**config.get("judges", {}), **scoring.get("judges", {})}:
         kept["judges"] = judges
     for section in ("metrics", "rubrics"):
-        listed = {_name(entry): entry for entry in (*config.get(section, ()), *scoring.get(section, ()))}
+        every = (*config.get(section, ()), *scoring.get(section, ()))
+        listed = {next(iter(each)) if isinstance(each, dict) else str(each): each for each in every}
         vendors = {name for name in listed if "/" not in name}
         entries = [
             entry
@@ -332,10 +334,6 @@ def _config_with(config: Mapping[str, Any], scoring: Mapping[str, Any]) -> dict[
     if "gates" in scoring:
         kept["gates"] = scoring["gates"]
     return kept
-
-
-def _name(entry: Any) -> str:
-    return next(iter(entry)) if isinstance(entry, dict) else str(entry)
 
 
 def _digests(files: Iterable[Path]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from copy import copy
 from pathlib import Path
@@ -51,6 +51,10 @@ class Instructions:
     def parts(self) -> Sequence[str]:
         """Return the headings of its sections of the highest level that has several."""
         return [section.name for section in chief_sections(self.text)]
+
+    def texts(self) -> Mapping[str, str]:
+        """Return the text, as `instructions`."""
+        return {"instructions": self.text}
 
     def changed(self, interventions: Sequence[Intervention]) -> Instructions:
         """Return the instructions with these changes. Raises InterventionError."""

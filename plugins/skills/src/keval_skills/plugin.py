@@ -244,6 +244,10 @@ class Plugin:
         """Return the names of its skills."""
         return [each.name for each in self._skills]
 
+    def texts(self) -> Mapping[str, str]:
+        """Return SKILL.md of each of its skills."""
+        return {each.name: each.text for each in self._skills}
+
     def changed(self, interventions: Sequence[Intervention]) -> Plugin:
         """Return the plugin with these changes of its skills. Raises InterventionError."""
         # `attrs.evolve` would read the folder again, without the changes.

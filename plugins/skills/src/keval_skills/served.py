@@ -49,6 +49,10 @@ class ServedSkills:
         """Return the names of the skills; none, until the server was asked."""
         return [each.name for each in self._given]
 
+    def texts(self) -> Mapping[str, str]:
+        """Return SKILL.md of each skill; none, until the server was asked."""
+        return {each.name: each.text for each in self._given}
+
     def changed(self, interventions: Sequence[Intervention]) -> ServedSkills:
         """Return the skills with these changes, which are made when the server was asked."""
         return attrs.evolve(self, interventions=tuple(interventions))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from copy import copy
 from functools import partial
@@ -65,6 +65,10 @@ class Skill:
     def parts(self) -> Sequence[str]:
         """Return the names of the skills, without neighbours."""
         return [each.name for each in self._own]
+
+    def texts(self) -> Mapping[str, str]:
+        """Return SKILL.md of each skill."""
+        return {each.name: each.text for each in self.given}
 
     def changed(self, interventions: Sequence[Intervention]) -> Skill:
         """Return the skills with these changes, which leave neighbours as they are. Raises InterventionError."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from keval.execute.attempts import run_attempt
 from keval.records.end_state import ALL_CHECKS, CHECK_PREFIX, CheckResult, Conventions, EndState
 from keval.records.manifest import TextEntry
 from keval.records.scores import Score
-from keval.records.transcript import Transcript
+from keval.records.transcript import Blob, Transcript
 from keval.records.trial import Sample, Trial, TrialKey
 from keval.seams import registry
 from keval.seams.contexts import Context, TrialInfo, Workspace
@@ -128,9 +128,19 @@ class Tasks:
                 sha256=text.digest,
                 parts=tuple(redact([*text.parts()])),
                 interventions=tuple(redact(change) for change in entry.interventions),
+                texts={redact(name): blob.sha256 for name, blob in _blobs(text, redact)},
             )
             for label, (text, entry) in self.described.get(condition, {}).items()
         }
+
+    def text_blobs(self, redact: Callable[[Any], Any]) -> Iterator[Blob]:
+        """Yield the texts of all conditions, without secrets."""
+        texts = {id(text): text for of in self.described.values() for text, _ in of.values()}
+        return (blob for text in texts.values() for _, blob in _blobs(text, redact))
+
+
+def _blobs(text: TextContext, redact: Callable[[Any], Any]) -> Iterator[tuple[str, Blob]]:
+    return ((name, Blob.of(redact(each).encode(), "text/plain")) for name, each in text.texts().items())
 
 
 def joined(
