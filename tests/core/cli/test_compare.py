@@ -98,9 +98,8 @@ def test_of_long_texts_only_what_differs_is_shown_and_once_for_all_conditions(pr
 
     told = " ".join(said[said.index("other differences") : said.index("\n\n")].split())
     assert (
-        "other differences, before → now: prompt of baseline, with_docs"
-        " … assistant of few words. Be brief. Answer in one sentence, …"
-        " → … assistant of few words. Be very brief. Answer in one sentence, …"
+        "other differences, before → now: prompt of baseline, with_docs You are an assistant of few words."
+        " - Be brief. + Be very brief. Answer in one sentence, with a source, if there is any."
     ) == told
 
 

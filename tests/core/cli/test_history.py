@@ -160,48 +160,10 @@ def test_what_a_run_changed_is_told_in_full(project: Project) -> None:
     assert "20260102-120000-aaaa against 20260101-120000-aaaa\n" in told
     assert "  prompt of baseline  none → Answer in one sentence.\n" in told
     assert told.endswith("question by question: keval compare 20260101-120000-aaaa 20260102-120000-aaaa\n")
+    texts = "texts of 20260102-120000-aaaa, before → now:\n  prompt of baseline  none → Answer in one sentence.\n"
+    assert texts in shown(project, 100, TrendChoice())
     change = {"what": "prompt of baseline", "before": "Answer in one sentence.", "now": "none"}
     assert ("20260101-120000-aaaa", [change]) == (between["run"], between["changes"])
-
-
-SERVER = '''
-from mcp.server.mcpserver import MCPServer
-
-server = MCPServer("notes")
-
-
-@server.tool()
-def find(words: str) -> str:
-    """{told}"""
-    return "42"
-
-
-server.run("stdio")
-'''
-
-
-@pytest.mark.slow
-def test_tools_that_changed_are_named_with_their_texts(project: Project, simulated_here: None) -> None:
-    project.write(
-        docs_yaml=f"""
-        name: docs
-        dataset: {{path: q.jsonl}}
-        agents: {{openai: {{model: simulated/any}}}}
-        contexts: {{notes: {{type: stdio, command: {sys.executable}, args: [server.py]}}}}
-        conditions: {{with_notes: {{contexts: [notes]}}}}
-        metrics: [double/length]
-        """,
-        q_jsonl='{"id": "a", "question": "What is it?"}\n',
-    )
-    ids = []
-    for told in ("Find a note.", "Find a note by its words."):
-        project.write(server_py=SERVER.format(told=told))
-        ids.append(project.keval("run", "docs.yaml", "--json").data["run"])
-
-    told = project.keval("history", "--changes", ids[0], "--changes", ids[1]).stdout
-
-    assert f"with_notes: notes against {ids[0]}\n  find has a different description (about" in told
-    assert "    - Find a note.\n    + Find a note by its words.\n" in told
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import attrs
 import pytest
 
+from keval import Run
 from keval.records.manifest import AgentEntry, ConditionEntry, DatasetEntry, Manifest
 from keval_analysis.composition import Difference, parts_of, what_differs
 
@@ -25,6 +29,11 @@ MANIFEST = Manifest(
     baseline="with_docs",
     variables={"HOST": "a.example"},
 )
+
+
+def of(manifest: Manifest) -> Run:
+    """A run without a directory."""
+    return cast("Run", SimpleNamespace(manifest=manifest))
 
 
 def test_a_part_is_told_once_and_what_is_not_set_is_not_told() -> None:
@@ -59,13 +68,15 @@ def test_a_config_that_sets_something_else_is_told_at_its_path(
 ) -> None:
     now = attrs.evolve(MANIFEST, config={**MANIFEST.config, section: change})
 
-    assert [told] == [*what_differs(now, MANIFEST, {"one": "one"})]
+    assert [told] == [*what_differs(of(now), of(MANIFEST), {"one": "one"})]
 
 
 def test_a_variable_that_has_another_value_is_told() -> None:
     now = attrs.evolve(MANIFEST, variables={"HOST": "b.example"})
 
-    assert [Difference("variable HOST", "b.example", "a.example")] == [*what_differs(now, MANIFEST, {"one": "one"})]
+    assert [Difference("variable HOST", "b.example", "a.example")] == [
+        *what_differs(of(now), of(MANIFEST), {"one": "one"})
+    ]
 
 
 def test_agents_of_other_names_are_held_against_each_other() -> None:
@@ -73,6 +84,6 @@ def test_agents_of_other_names_are_held_against_each_other() -> None:
     agents = {"two": AgentEntry("openai", "simulated/docs"), "three": AgentEntry("ms")}
     now = attrs.evolve(MANIFEST, config=config, agents=agents)
 
-    found = [*what_differs(now, MANIFEST, {"two": "one"})]
+    found = [*what_differs(of(now), of(MANIFEST), {"two": "one"})]
 
     assert [Difference("agent", "two", "one"), Difference("option agents.two.temperature", "0.7", "0.2")] == found

@@ -6,6 +6,8 @@ import hashlib
 import json
 import sys
 
+from keval import Run
+from keval_analysis.texts import diff_of, needs_diff
 from tests.conftest import Project
 from tests.stdio_server import ENVIRONMENT
 
@@ -121,3 +123,105 @@ def test_conditions_with_the_same_servers_differ_in_nothing(project: Project) ->
     outcome = project.keval("show", str(project.run_directory()), "--contexts")
 
     assert "The conditions have the same servers, and nothing about them is changed.\n" == outcome.stdout
+
+
+SKILL = """---
+name: filing
+description: How to file a form.
+---
+# Filing
+
+{}
+
+Then stamp it.
+"""
+TEXTS = f"""
+name: texts
+dataset: {{path: questions.jsonl}}
+agents: {{scripted: {{}}}}
+contexts:
+  pages: {{type: stdio, command: {sys.executable}, args: [server.py], env: {{TOKEN: "${{TOKEN}}"}}}}
+  guide: {{type: instructions, path: AGENTS.md}}
+  skills: {{type: skill, path: filing}}
+conditions:
+  bare: {{}}
+  with_pages: {{contexts: [pages], system_prompt: "You look. PROMPT You end."}}
+  with_guide: {{contexts: [guide]}}
+  with_skill: {{contexts: [skills]}}
+metrics: [double/length]
+"""
+SECRET = "tok-0123456789abcdef"
+DIFFERS = """\
+other differences, before → now:
+  prompt of with_pages
+      You look.
+    - Be brief.
+    + Be very brief.
+      You end.
+  tools of pages under with_pages
+    - drop
+    + lose
+  text of instructions of guide under with_guide
+    - Answer `once` with [secret].
+    + Answer <b>twice</b> with [secret].
+    + One.
+    + Two.
+    + Three.
+    + Four.
+    + Five.
+    + Six.
+    +2 more lines: --explain
+  text of filing of skills under with_skill
+      # Filing
+    - Fill it in.
+    + Fill in � all of it.
+      Then stamp it.
+  description of search of pages under with_pages  Finds <b>all</b> the pages. → Finds <i>some</i> pages.
+  definition of search of pages under with_pages
+    - inputSchema.properties.query.description: "What to look for."
+    + inputSchema.properties.query.description: "Words."
+"""
+
+
+def test_two_runs_differ_in_the_lines_of_texts_and_not_in_digests(project: Project) -> None:
+    numbers = " ".join(f"{number}." for number in ("One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight"))
+    after = SERVER.replace("all</b> the", "some</b>").replace("<b>", "<i>").replace("</b>", "</i>")
+    after = after.replace("What to look for.", "Words.").replace('"drop"', '"lose"')
+    versions = (
+        (TEXTS.replace("PROMPT", "Be brief."), SERVER, f"Answer `once` with {SECRET}.", "Fill it in."),
+        (
+            TEXTS.replace("PROMPT", "Be very brief."),
+            after,
+            f"Answer <b>twice</b> with {SECRET}. {numbers}",
+            "Fill in \x1b all of it.",
+        ),
+    )
+    ids = []
+    for config, server, guide, skill in versions:
+        project.write(eval_yaml=config, server_py=server, questions_jsonl='{"id": "a", "question": "How?"}\n')
+        (project.root / "AGENTS.md").write_text(guide, encoding="utf-8")
+        (project.root / "filing").mkdir(exist_ok=True)
+        (project.root / "filing" / "SKILL.md").write_text(SKILL.format(skill), encoding="utf-8")
+        ids.append(project.keval("run", "eval.yaml", "--json", env={"TOKEN": SECRET}).data["run"])
+
+    told = project.keval("compare", *ids, env={"COLUMNS": "110"}).stdout
+    data = project.keval("compare", *ids, "--json").data
+    changes = project.keval("history", "--changes", ids[1]).stdout
+
+    assert DIFFERS == told[told.index("other differences") : told.index("\nscripted")].rstrip("\n") + "\n"
+    diffs = {each["what"]: each.get("diff") for each in data["differences"]}
+    assert ["-drop", "+lose"] == diffs["tools of pages under with_pages"]
+    assert diffs["description of search of pages under with_pages"] is None
+    assert "    + Eight.\n" in changes
+    kept = Run(project.root / "results" / "texts" / ids[1])
+    assert SECRET not in "".join(path.read_text(encoding="utf-8") for path in (kept.path / "blobs").iterdir())
+
+
+def test_a_diff_has_sentences_and_says_where_only_white_space_differs() -> None:
+    assert ("-a.", "+b.") == diff_of("a.", "b.")
+    assert (" One.", "-Two.", "+2.", " Three.", "…", " Six.", "+Seven.") == diff_of(
+        "One. Two. Three. Four.\nFive. Six.", "One. 2. Three. Four.\nFive. Six. Seven."
+    )
+    assert ("… white space alone",) == diff_of("a.  b  c", "a. b c ")
+    assert needs_diff("a  b", "a b")
+    assert not needs_diff("a b.", "a c.")

@@ -100,7 +100,7 @@ def compare_runs(run: Run, against: Run, agents: Mapping[str, str] | None = None
         agents=paired,
         scorers=shared.scales,
         differences=(
-            *what_differs(run.manifest, against.manifest, paired),
+            *what_differs(run, against, paired),
             *_unanswered(now, before),
             *_unlike_pasts(now, before, shared.arms),
         ),
@@ -246,7 +246,8 @@ def _unanswered(now: Findings, before: Findings) -> Iterator[Difference]:
     """Yield how many trials were answered, if a run has others: they failed, or were not run, or not yet."""
     told = [(found.answered, found.manifest.trials - found.beyond) for found in (now, before)]
     if any(answered < planned for answered, planned in told):
-        yield Difference("trials answered", *(f"{answered:,} of {planned:,}" for answered, planned in told))
+        ours, theirs = (f"{answered:,} of {planned:,}" for answered, planned in told)
+        yield Difference("trials answered", ours, theirs)
 
 
 @attrs.frozen
@@ -327,7 +328,7 @@ def compare_arms(arm: RunArm, against: RunArm) -> ArmComparison:
         differences=()
         if is_one
         else (
-            *what_differs(arm.run.manifest, against.run.manifest, {arm.agent: against.agent}),
+            *what_differs(arm.run, against.run, {arm.agent: against.agent}),
             *_unlike_pasts(ours, theirs, [(here, there)]),
         ),
     )

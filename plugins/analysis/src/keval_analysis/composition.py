@@ -8,8 +8,10 @@ from typing import Any, TypeAlias
 import attrs
 
 from keval.records.manifest import Manifest
+from keval.store.run import Run
 from keval.store.serialization import dump
 from keval_analysis.stats.contrasts import ablated, section_of
+from keval_analysis.texts import Texts, diff_of, leaves, needs_diff, texts_of
 
 Parts: TypeAlias = Mapping[str, Mapping[str, str]]
 """What a run was made of: by kind, the most important first, the name of each part and what it is.
@@ -33,18 +35,29 @@ _NO_OPTIONS = (
 """Sections of a config that change no trial, or that other kinds tell of."""
 _OF_A_WHOLE: Mapping[str, Sequence[str]] = {
     "agent": ("model of agent", "answers of agent"),
-    "condition": ("prompt of", "contexts of", "tools of"),
+    "condition": (
+        *("prompt of", "contexts of", "tools of", "listing of"),
+        *("instructions of", "text of", "description of", "definition of"),
+    ),
 }
 """Kinds of parts that belong to an agent, or to a condition."""
 
 
+TEXTS = ("prompt of", "instructions of", "text of", "description of", "definition of")
+"""Kinds of parts that are texts, which a model gets."""
+
+
 @attrs.frozen
 class Difference:
-    """Something else than its answers in which a run differs from another: what, and how it is in each."""
+    """Something else than its answers in which a run differs from another: what, and how it is in each.
+
+    `diff` has the lines in which long texts differ, as `diff_of` returns them.
+    """
 
     what: str
     now: str
     before: str
+    diff: tuple[str, ...] = attrs.field(default=(), metadata={"sparse": True})
 
 
 @attrs.frozen
@@ -57,10 +70,11 @@ class PartChange:
     before: str | None
 
 
-def parts_of(manifest: Manifest, labels: Mapping[str, str] | None = None) -> Parts:
+def parts_of(manifest: Manifest, labels: Mapping[str, str] | None = None, texts: Texts | None = None) -> Parts:
     """Return what a run was made of.
 
-    `labels` names the agents that count, each with what to call it; without it, all do, by their own labels.
+    `labels` names the agents that count, each with what to call it; without it, all do, by their own labels. Without
+    the `texts` of the run, their digests stand for them.
     """
     named = {label: label for label in manifest.agents} if labels is None else labels
     agents = {named[label]: entry for label, entry in manifest.agents.items() if label in named}
@@ -71,6 +85,17 @@ def parts_of(manifest: Manifest, labels: Mapping[str, str] | None = None) -> Par
     # Contexts that `ablate` made are no part of what somebody wrote.
     own = {label: entry for label, entry in conditions.items() if label not in made}
     config = {**manifest.config, **written, "contexts": used_contexts(attrs.evolve(manifest, conditions=own))}
+    servers = {f"{name} under {of}": each for of, entry in conditions.items() for name, each in entry.servers.items()}
+    listed = texts["instructions of"] if texts else {}
+    digests = {
+        "listing of": {name: _digest(server.listing) for name, server in servers.items()},
+        "text of": {
+            f"{part} of {name} under {label}": _digest(sha256)
+            for label, entry in conditions.items()
+            for name, text in entry.texts.items()
+            for part, sha256 in text.texts.items()
+        },
+    }
     found: dict[str, Mapping[str, object]] = {
         "evaluation": {"": manifest.evaluation},
         "dataset": {"": _digest(dataset.sha256)},
@@ -87,10 +112,10 @@ def parts_of(manifest: Manifest, labels: Mapping[str, str] | None = None) -> Par
         "prompt of": {label: section_of(written["conditions"], label).get("system_prompt") for label in conditions},
         "contexts of": {label: ", ".join(entry.contexts) for label, entry in conditions.items()},
         "tools of": {
-            f"{name} under {label}": f"{', '.join(server.tools)} ({_digest(server.sha256)})"
-            for label, condition in conditions.items()
-            for name, server in condition.servers.items()
+            name: ", ".join(server.tools) + ("" if name in listed else f" ({_digest(server.sha256)})")
+            for name, server in servers.items()
         },
+        **(texts or digests),
         "model of judge": {label: entry.model for label, entry in manifest.judges.items()},
         "version of scorer": {
             f"{each.metric} by {each.judge}" if each.judge else each.metric: each.digest for each in manifest.scorers
@@ -99,7 +124,7 @@ def parts_of(manifest: Manifest, labels: Mapping[str, str] | None = None) -> Par
         "seed": {"": manifest.seed},
         "option": dict(_options(config)),
         "variable": manifest.variables,
-        "execution": dict(_leaves("", config.get("execution"))),
+        "execution": dict(leaves("", config.get("execution"))),
         "version of": manifest.versions,
     }
     return {kind: {name: text for name, value in of.items() if (text := _text(value))} for kind, of in found.items()}
@@ -113,26 +138,39 @@ def changed_parts(now: Parts, before: Parts) -> Iterator[PartChange]:
     alone: dict[str, Collection[str]] = {}
     for whole, kinds in _OF_A_WHOLE.items():
         alone |= dict.fromkeys(kinds, now.get(whole, {}).keys() ^ before.get(whole, {}).keys())
+    tools, definitions = ([of.get(kind, {}) for of in (now, before)] for kind in ("tools of", "definition of"))
+    # The names of tools tell which are new, and a digest of tools more than that of all that a server lists.
+    told = dict.fromkeys(("description of", "definition of"), definitions[0].keys() ^ definitions[1].keys())
+    told["listing of"] = {name for name, _ in tools[0].items() ^ tools[1].items()}
     for kind, ours in now.items():
         theirs = before.get(kind, {})
         for name in dict.fromkeys((*ours, *theirs)):
-            # The name of a server's tools ends with its condition; see `parts_of`.
-            if ours.get(name) != theirs.get(name) and name.rpartition(" under ")[2] not in alone.get(kind, ()):
+            if ours.get(name) == theirs.get(name) or name in told.get(kind, ()):
+                continue
+            # The name of what a server has ends with its condition; see `parts_of`.
+            if name.rpartition(" under ")[2] not in alone.get(kind, ()):
                 yield PartChange(kind, name, ours.get(name), theirs.get(name))
 
 
-def what_differs(now: Manifest, before: Manifest, agents: Mapping[str, str]) -> Iterator[Difference]:
+def what_differs(now: Run, before: Run, agents: Mapping[str, str]) -> Iterator[Difference]:
     """Yield what else differs between two runs, the most important first.
 
     `agents` are those of the run that are compared, each with the one of the other. Where they have other names, no
-    other agents count.
+    other agents count. Raises RunError.
     """
     yield from (Difference("agent", agent, other) for agent, other in agents.items() if agent != other)
     ours, theirs = None, None
     if any(agent != other for agent, other in agents.items()):
         ours, theirs = {agent: agent for agent in agents}, {other: agent for agent, other in agents.items()}
-    for each in changed_parts(parts_of(now, ours), parts_of(before, theirs)):
-        yield Difference(f"{each.kind} {each.name}".rstrip(), each.now or "none", each.before or "none")
+    sides = (parts_of(run.manifest, labels, texts_of(run)) for run, labels in ((now, ours), (before, theirs)))
+    for each in changed_parts(*sides):
+        was, is_now, diff = each.before or "", each.now or "", tuple[str, ...]()
+        if each.kind in TEXTS and needs_diff(was, is_now):
+            # The lines of a definition have their paths, so that they need none around them.
+            diff = diff_of(was, is_now, around=int(each.kind != "definition of"))
+        elif each.kind == "tools of" and was and is_now and not (was + is_now).endswith(")"):
+            diff = diff_of(was.replace(", ", "\n"), is_now.replace(", ", "\n"), around=0)
+        yield Difference(f"{each.kind} {each.name}".rstrip(), is_now or "none", was or "none", diff)
 
 
 def used_contexts(manifest: Manifest) -> dict[str, Any]:
@@ -154,16 +192,7 @@ def _options(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     for name, section in config.items():
         if name not in _NO_OPTIONS:
             told = _TOLD_BY_OTHER_KINDS.get(name, ())
-            yield from (leaf for leaf in _leaves(name, section) if leaf[0].rpartition(".")[2] not in told)
-
-
-def _leaves(path: str, value: object) -> Iterator[tuple[str, object]]:
-    """Yield the values of nested mappings, each at its path."""
-    if isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from _leaves(f"{path}.{key}" if path else str(key), each)
-    else:
-        yield path, value
+            yield from (leaf for leaf in leaves(name, section) if leaf[0].rpartition(".")[2] not in told)
 
 
 def _text(value: object) -> str:

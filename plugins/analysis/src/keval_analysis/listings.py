@@ -9,6 +9,7 @@ import attrs
 import orjson
 
 from keval.records.servers import ServerListing
+from keval_analysis.texts import diff_of
 
 ChangeKind: TypeAlias = Literal[
     "added", "left out", "renamed", "description", "parameter", "definition", "instructions"
@@ -31,6 +32,11 @@ class ListingChange:
     before: str | None = None
     after: str | None = None
     parameter: str | None = None
+
+    @property
+    def diff(self) -> tuple[str, ...]:
+        """The lines in which the texts differ, as `diff_of` returns them; none where it is no text that changed."""
+        return () if self.kind in ("added", "left out", "renamed") else diff_of(self.before or "", self.after or "")
 
 
 def listing_changes(

@@ -13,7 +13,6 @@ from rich.text import Text
 
 from keval.cli.console import safe
 from keval.cli.messages import foreign
-from keval.errors import RunError
 from keval.records.formats import counted, percent
 from keval.records.manifest import AnswersEntry, ServerEntry
 from keval.records.servers import ContextToolListings, ServerListing, Sharing, ToolListing
@@ -21,6 +20,7 @@ from keval.store.run import Run
 from keval_analysis.findings.summary import Summary
 from keval_analysis.listings import ListingChange, listing_changes, renamed_by
 from keval_analysis.stats.contrasts import contrasts_of
+from keval_analysis.texts import listing_of
 from keval_report.terminal.console import print_sections
 from keval_report.words import folded, one_line
 
@@ -89,14 +89,32 @@ def call_words(interventions: Iterable[Mapping[str, Any]], answers: AnswersEntry
 
 
 def change_lines(change: ListingChange, width: int, *, indent: int) -> Iterator[Text]:
-    """Yield what differs, and below it the old text and the new one, where texts differ."""
+    """Yield what differs, and below it the lines that do, where texts differ."""
     yield from (Text(line) for line in folded(change_words(change), width, indent=indent))
-    if change.kind in ("added", "left out", "renamed"):
-        return
-    for mark, text, style in (("-", change.before, "red"), ("+", change.after, "green")):
-        if text is not None:
-            for line in folded(f"{mark} {one_line(text)}", width, indent=indent + 2, hanging=indent + 4):
-                yield Text(line, style)
+    yield from diff_lines(change.diff, width, indent=indent + 2)
+
+
+def diff_lines(
+    diff: Iterable[str], width: int, *, indent: int, most: int | None = None, more: str = ""
+) -> Iterator[Text]:
+    """Yield the lines in which two texts differ, each after its mark.
+
+    With `most`, so many are yielded, and how many more there are, beside which `more` is told.
+    """
+    lines: list[Text] = []
+    for mark, text in ((line[:1], line[1:]) for line in diff):
+        at = indent + 2 + min(_DEEPEST, len(text) - len(text.lstrip(" ")))
+        first, *others = [*folded(one_line(text), width, indent=at, hanging=at)] or [" " * at]
+        style = {"-": "red", "+": "green"}.get(mark, "dim")
+        lines += [Text(line.rstrip(), style) for line in (f"{' ' * indent}{mark}{first[indent + 1 :]}", *others)]
+    cut = most is not None and len(lines) > most + 1  # a line that says that there is one more is no shorter
+    yield from lines[:most] if cut else lines
+    if cut:
+        yield Text(f"{' ' * indent}+{len(lines[most:])} more lines{more}", "dim")
+
+
+_DEEPEST = 12
+"""Spaces at the beginning of a line, as JSON has them, that are kept."""
 
 
 def _sizes(change: ListingChange) -> str:
@@ -170,11 +188,6 @@ def print_differences(run: Run, console: Console) -> None:
     found = server_differences(run)
     if not found:
         console.print(Text("The conditions have the same servers, and nothing about them is changed.", "dim"))
-    print_server_differences(found, console)
-
-
-def print_server_differences(found: Iterable[ServerDifference], console: Console) -> None:
-    """Print differences of servers, with the texts that differ."""
     for position, each in enumerate(found):
         if position:
             console.print()
@@ -225,7 +238,7 @@ def _between(
 ) -> ServerDifference:
     """Return what differs between two entries of one server; `sides` says whose they are, `against` has `before`."""
     # A listing is in the blobs of the run that it was listed in.
-    old, new = _listing(against or run, before.listing), _listing(run, after.listing)
+    old, new = listing_of(against or run, before.listing), listing_of(run, after.listing)
     count = len(before.interventions)
     # A condition that was changed from the other has all of its interventions first, and then its own.
     follows = [*after.interventions[:count]] == [*before.interventions]
@@ -247,22 +260,12 @@ def _between(
 def _from_itself(run: Run, label: str, name: str, server: ServerEntry) -> ServerDifference | None:
     if not server.interventions:
         return None
-    old, new = _listing(run, server.original_listing), _listing(run, server.listing)
+    old, new = listing_of(run, server.original_listing), listing_of(run, server.listing)
     changes: tuple[ListingChange, ...] | None = None
     if old is not None and new is not None:
         changes = tuple(listing_changes(old, new, renamed_by(server.interventions, server.aliases)))
     calls = tuple(call_words(server.interventions, server.answers))
     return ServerDifference(label, name, None, calls=calls, changes=changes)
-
-
-def _listing(run: Run, sha256: str | None) -> ServerListing | None:
-    """Return a listing that the run keeps; `None` if it keeps none. Raises RunError."""
-    if sha256 is None:
-        return None
-    try:
-        return ServerListing.parse(run.blob(sha256))
-    except ValueError as error:
-        raise RunError(f"{run.path / 'blobs' / sha256} is no listing of a server: {error}") from error
 
 
 _PIECE = re.compile(r"(?P<word>[A-Za-z]+)|(?P<letters>[^\W\d_]+)|(?P<digits>\d+)|(?P<marks>[^\w\s]+|_+)|\n+|[ \t]{2,}")

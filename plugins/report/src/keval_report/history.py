@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,13 +19,12 @@ from keval.records.models import dollars
 from keval.records.scores import Scorer
 from keval.store.run import Run
 from keval.store.serialization import to_plain
-from keval_analysis.composition import Difference, PartChange, what_differs
+from keval_analysis.composition import TEXTS, Difference, PartChange, what_differs
 from keval_analysis.findings.formats import decimals_of
 from keval_analysis.history.database import PLAY, UNFINISHED
 from keval_analysis.history.trends import Trend, TrendPoint, TrendRun, TrendSeries
-from keval_report.contexts import ServerDifference, print_server_differences, servers_between
 from keval_report.means import column_parts
-from keval_report.terminal.comparison import difference_lines
+from keval_report.terminal.comparison import SHORT, difference_lines
 from keval_report.terminal.console import print_sections
 from keval_report.words import display_names, fitted, one_line, padded, picked, run_name, tabbed, with_units
 
@@ -35,7 +35,7 @@ _NAMED = 3
 _SHORT = 30
 """Characters of what a part was and is, up to which both are told."""
 _VERSION, _SCORER = "version of", "version of scorer"
-_DIGESTS = ("dataset", _SCORER, "answers of agent", "file of")
+_DIGESTS = ("dataset", _SCORER, "answers of agent", "file of", "listing of", "text of")
 """Kinds of parts whose values are digests, which say nothing to people."""
 _TOOLS = re.compile(r"(.*) \((\w+)\)")
 
@@ -225,11 +225,13 @@ def history_rows(trends: Iterable[Trend], root: Path) -> Iterator[str]:
 def print_history(trends: Iterable[Trend], console: Console, root: Path) -> None:
     """Print a table for each evaluation: a line for each run, the newest first, and below it what it changed."""
     arrows = {"higher": " ^", "lower": " v"} if console.options.ascii_only else {"higher": " ↑", "lower": " ↓"}
+    trends = [*trends]
     tables = [history_table(trend) for trend in trends]
     simulated = all(table.simulated for table in tables)
     sections = [
         [_simulated(console.width)] if simulated else [],
         *([*_title(each, console.width, simulated), *_table(each, arrows, console.width)] for each in tables),
+        _latest(trends, root, console.width),
         _notes(tables, arrows, root),
     ]
     print_sections([fitted(section, console.width) for section in sections], console)
@@ -291,6 +293,15 @@ def _below(table: HistoryTable, at: int, width: int) -> Text:
     return line
 
 
+def _latest(trends: Sequence[Trend], root: Path, width: int) -> Iterator[Text]:
+    """Yield in which texts the newest run that is held against another one differs from that."""
+    if run := next((run for trend in trends for run in trend.runs if run.before), None):
+        found = run_changes(Run(root / run.run), Run(root / str(run.before)))
+        if texts := [each for each in found.differences if each.what.startswith(TEXTS)]:
+            yield Text(f"texts of {run.id}, before → now:")
+            yield from islice(difference_lines(texts, width, SHORT), 1, None)  # without its own heading
+
+
 def _notes(tables: Sequence[HistoryTable], arrows: Mapping[str, str], root: Path) -> Iterator[Text]:
     runs = [run for table in tables for run in table.trend.runs]
     told = []
@@ -309,41 +320,29 @@ def _notes(tables: Sequence[HistoryTable], arrows: Mapping[str, str], root: Path
 
 @attrs.frozen
 class RunChanges:
-    """What a run differs in from another one: in its parts, and in what the servers of their conditions offered."""
+    """What a run differs in from another one."""
 
     now: Run
     before: Run
     differences: tuple[Difference, ...]
-    servers: tuple[ServerDifference, ...]
 
 
 def run_changes(now: Run, before: Run) -> RunChanges:
     """Return what a run differs in from another one. Raises RunError: one of them cannot be read."""
-    shared = [label for label in now.manifest.conditions if label in before.manifest.conditions]
-    found = (each for label in shared for each in servers_between(now, label, before, label))
-    servers = tuple(attrs.evolve(each, against=before.id) for each in found)
     # Without pairs of agents, all of them count, by their labels.
-    return RunChanges(now, before, tuple(what_differs(now.manifest, before.manifest, {})), servers)
+    return RunChanges(now, before, tuple(what_differs(now, before, {})))
 
 
 def describe_changes(found: RunChanges) -> dict[str, Any]:
     """Describe what a run differs in as plain data."""
-    return {
-        "run": found.now.id,
-        "against": found.before.id,
-        "changes": to_plain(found.differences),
-        "servers": to_plain(found.servers),
-    }
+    return {"run": found.now.id, "against": found.before.id, "changes": to_plain(found.differences)}
 
 
 def print_changes(found: RunChanges, console: Console) -> None:
-    """Print what a run differs in, with the texts of tools that differ."""
+    """Print what a run differs in, with all lines of texts that differ."""
     console.print(safe(f"{found.now.id} against {found.before.id}", "bold"), soft_wrap=True)
     width = console.width
     print_sections([fitted(difference_lines(found.differences, width), width)], console)
-    if found.servers:
-        console.print()
-        print_server_differences(found.servers, console)
     console.print()
     compare = f"keval compare {run_name(found.before.path)} {run_name(found.now.path)}"
     print_sections([fitted([Text(f"question by question: {compare}", "dim")], width)], console)

@@ -85,9 +85,9 @@ class Effect(OfScorer):
 
     `kind` says what differs: the condition (against the baseline), the agent (as `agent_pairs` has them), or the run.
     `mean` and `against_mean` are those of the two arms over the `n` samples, and `dropped` counts samples that only one
-    of them has a score for. `ci_low` and `ci_high` are the 95 % interval. `worst_case` is what it would be if a question
-    that nobody asked could change by the whole scale; `None` for a scale without an end. `d` is Cohen's d for paired
-    data. `p` is that of no effect; it is below 0.05 where the interval excludes 0.
+    of them has a score for. `ci_low` and `ci_high` are the 95 % interval. `worst_case` is what it would be if a
+    question that nobody asked could change by the whole scale; `None` for a scale without an end. `d` is Cohen's d for
+    paired data. `p` is that of no effect; it is below 0.05 where the interval excludes 0.
 
     `p_adjusted` is Holm's over the `family_size` effects of this kind that are judged together: those on the metrics
     that the config names as primary, or on the others, or on all if it names none. An effect that is 0 on every

@@ -21,6 +21,7 @@ from keval_analysis.findings.summary import Summary
 from keval_replay.run_diff import Change, DifferentItem, RunDiff
 from keval_report.blocks import Block, block_of, blocks, claims_of
 from keval_report.claims import Level
+from keval_report.contexts import diff_lines
 from keval_report.effects import effect_lines
 from keval_report.means import mean_lines
 from keval_report.origin import replay_label
@@ -30,6 +31,10 @@ from keval_report.words import changed_parts, changed_words, display_names, fitt
 
 _MOST = 10
 """Samples that are listed as better, and as worse."""
+SHORT = 8
+"""Lines of a diff that are shown where it is one thing among others."""
+_DIFFS = 5
+"""Diffs that are shown there."""
 
 
 def describe_run(summary: Summary) -> dict[str, Any]:
@@ -87,7 +92,7 @@ def print_comparisons(comparisons: Sequence[Comparison], console: Console, level
         if position:
             console.print()
         sections = [
-            _differences(each, width),
+            _differences(each, width, level),
             effect_lines([comparison_block(each, level)], width, plot=not console.options.ascii_only),
             _changes(each, width),
         ]
@@ -99,7 +104,7 @@ def _run(of: Summary | RunArms) -> dict[str, Any]:
     return {"run": of.run, "evaluation": of.evaluation, "simulated": list(of.simulated), "replay": replay}
 
 
-def _differences(found: Comparison, width: int) -> Iterator[Text]:
+def _differences(found: Comparison, width: int, level: Level) -> Iterator[Text]:
     """Yield the two runs, and what differs besides their answers."""
     now, before = found.runs
     yield Text(f"{one_line(now.run)} against {one_line(before.run)}", "bold")
@@ -112,34 +117,51 @@ def _differences(found: Comparison, width: int) -> Iterator[Text]:
     if others := [f"{agent} with {other}" for agent, other in found.agents.items() if agent != other]:
         told = one_line(f"agents of other names are compared, question by question: {', '.join(others)}")
         yield Text(told, "yellow")
-    yield from difference_lines(found.differences, width)
+    yield from difference_lines(found.differences, width, SHORT if level == "first" else None, ": --explain")
 
 
-def difference_lines(differences: Sequence[Difference], width: int) -> Iterator[Text]:
-    """Yield what else differs between two runs; what changed alike shares a row."""
+def difference_lines(
+    differences: Sequence[Difference], width: int, most: int | None = None, more: str = ""
+) -> Iterator[Text]:
+    """Yield what else differs between two runs; what changed alike shares a row. See `diff_lines` for long texts."""
     if not differences:
         yield Text("nothing else differs: neither dataset, models, prompts, tools nor versions")
         return
     yield Text("other differences, before → now:")
-    labels: dict[str, list[str]] = {}
-    for difference in differences:
-        labels.setdefault(changed_words(difference.before, difference.now), []).append(one_line(difference.what))
-    rows = {told: ", ".join(_shared_words(names)) for told, names in labels.items()}
-    column = min(max(map(cell_len, rows.values())), width // 2 - 4)
-    for told, name in rows.items():
+    labels: dict[tuple[str, Sequence[str]], list[str]] = {}
+    for each in differences:
+        told = "" if each.diff else changed_words(each.before, each.now)
+        labels.setdefault((told, each.diff), []).append(one_line(each.what))
+    rows = {key: _joined(names) for key, names in labels.items()}
+    column = min(max((cell_len(name) for (_, diff), name in rows.items() if not diff), default=0), width // 2 - 4)
+    unshown = [name for (_, diff), name in rows.items() if diff][_DIFFS if most is not None else len(rows) :]
+    for (told, diff), name in rows.items():
+        if name in unshown:
+            continue
+        if diff:
+            yield from map(Text, folded(name, width, indent=2))
+            yield from diff_lines(diff, width, indent=4, most=most, more=more)
+            continue
         fits = cell_len(name) <= column
         lines = list(folded(told, width - column - 4, hanging=0))
         if not fits:
             yield Text(f"  {name}")
         for row, line in enumerate(lines):
             yield Text(f"  {padded(name if fits and row == 0 else '', column)}  {line}")
+    if unshown:
+        yield from map(Text, folded(f"and {_joined(unshown)}{more}", width, indent=2))
 
 
-def _shared_words(names: Sequence[str]) -> Iterator[str]:
-    """Yield what differs, all but the first without the words that they share with it: `prompt of a`, `b`."""
-    for place, what in enumerate(names):
-        kind, _, label = what.rpartition(" ")
-        yield label if place and kind == names[0].rpartition(" ")[0] else what
+def _joined(names: Sequence[str]) -> str:
+    """Return names with the words once that all of them begin and end with: `prompt of a, b`."""
+    words = [name.split() for name in names]
+    fewest = min(map(len, words)) - 1
+    begin, end = (
+        next((at for at in range(fewest) if len({each[::step][at] for each in words}) > 1), fewest) for step in (1, -1)
+    )
+    end = min(end, fewest - begin)
+    middle = ", ".join(" ".join(each[begin : len(each) - end]) for each in words)
+    return " ".join([*words[0][:begin], middle, *words[0][len(words[0]) - end :]])
 
 
 def arm_block(found: ArmComparison) -> Block:
