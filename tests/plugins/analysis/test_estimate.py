@@ -34,11 +34,9 @@ def test_a_dry_run_of_simulated_models_says_what_a_real_one_would_cost(asked: Pr
     shown = asked.keval("run", "eval.yaml", "--dry-run").stdout
 
     usd = ((READ + JUDGED) * 0.15 + (WRITTEN + SAID) * 0.6) / 1e6
-    assert (30, 20, TOKENS, 0) == tuple(plan[key] for key in ("model_calls", "judge_calls", "tokens", "usd"))
-    assert (True, pytest.approx(usd), 50 * 4 / 2) == tuple(
-        plan[key] for key in ("simulated", "stand_in_usd", "seconds")
-    )
-    told = "about 76,000 tokens, $0 as the models are simulated; with openai/gpt-4o-mini about $0.017 and 1 min 40 s"
+    assert (30, 20, TOKENS) == tuple(plan[key] for key in ("model_calls", "judge_calls", "tokens"))
+    assert (True, pytest.approx(usd), 50 * 4 / 2) == tuple(plan[key] for key in ("simulated", "usd", "seconds"))
+    told = "about 76,000 tokens, $0 as the models are simulated; with openai/gpt-4o-mini $0.017 and 1 min 40 s"
     assert f"  estimate   {told}\n  assumed    {ASSUMED}; a call takes 4 s\n" in shown
 
 
@@ -51,8 +49,8 @@ def test_real_models_are_estimated_at_the_price_of_the_config_or_the_table(asked
 
     assert (pytest.approx((READ * 2 + WRITTEN * 10) / 1e6), 30 * 4 / 2) == (mine["usd"], mine["seconds"])
     assert pytest.approx((READ * 0.15 + WRITTEN * 0.6) / 1e6) == table["usd"]
-    assert (None, ["ollama/of-mine"], None) == tuple(unknown[key] for key in ("usd", "unpriced", "stand_in_usd"))
-    assert "  estimate   about 76,000 tokens, an unknown price (ollama/of-mine) and 1 min\n" in shown
+    assert (None, False) == (unknown["usd"], unknown["simulated"])
+    assert "  estimate   about 76,000 tokens, an unknown price and 1 min\n" in shown
 
 
 def test_power_without_a_pilot_says_the_estimate_and_that_it_is_one(asked: Project) -> None:

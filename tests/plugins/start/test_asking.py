@@ -215,7 +215,7 @@ def test_servers_of_the_folder_are_offered_as_what_starts_them(at_terminal: Proj
         server_ts='import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";\nserver.connect(transport);',
         notes_py="MCP(",
         test_harbour_py="from mcp.server import x\nx.run()",
-        pyproject_toml='[project]\nname = "tarn"\ndependencies = ["mcp"]\nscripts = {tarn-mcp = "x:y"}\n[tool.uv]',
+        pyproject_toml='[project]\ndependencies = ["mcp"]\n[project.scripts]\ntarn-mcp = "x:y"\n\n[tool.uv]',
     )
 
     said = answered("1", "6", "1", "", "asked.jsonl")

@@ -403,11 +403,10 @@ WRONG = {
     "nothing": ([], ["say by flags what to evaluate: --server COMMAND|URL, --from mcp.json, --agent or --answers"]),
     "one agent": (["--agent", "gadk"], ["--agent gadk: name a second agent to compare it with, or a server"]),
     "for a server": (
-        ["--agent", "python:my_agent.py:answer", "--env", "A=1", "--header", "A: 1", "--allow-writes"],
+        ["--agent", "python:my_agent.py:answer", "--env", "A=1", "--header", "A: 1"],
         [
             "error: --env: it is for a server; name that by --server\n",
             "error: --header: it is for a server; name that by --server\n",
-            "--allow-writes is for --generate; leave it out",
         ],
     ),
     "for another server": (

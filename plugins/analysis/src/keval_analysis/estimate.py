@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-
 import attrs
 
 from keval.execute.models.prices import looked_up
 from keval.plan.plan import Plan
-from keval.records.models import Price
 
 STAND_IN = "openai/gpt-4o-mini"
 """A small model of a vendor, by whose price a run with simulated models is told."""
@@ -25,73 +21,48 @@ ASSUMED = (
 
 @attrs.frozen
 class Estimate:
-    """What a run would take, agents and judges together.
+    """What a run would take, agents and judges together; `usd` is `None` if the price of a model is unknown.
 
-    `usd` is `None` if the price of a model is unknown, and `unpriced` names these. Of simulated models, calls and
-    tokens count, and neither price nor time does; if there are no others, `stand_in_usd` is what the run would cost
-    with `STAND_IN`, and `seconds` what it would take.
+    Simulated models cost nothing and take no time. If there are no others, the run is `simulated`, and `usd` and
+    `seconds` are those of the same run with `STAND_IN`.
     """
 
     model_calls: int
     judge_calls: int
     tokens: int
-    usd: float | None
     seconds: float
-    unpriced: tuple[str, ...] = ()
-    simulated: bool = False
-    stand_in_usd: float | None = None
-
-
-@attrs.frozen
-class _Use:
-    """So many calls of a model, and the tokens that each reads and writes."""
-
-    model: str
-    judges: bool
-    calls: int
-    reads: int
-    writes: int
-
-    @property
-    def simulated(self) -> bool:
-        return self.model.startswith("simulated/")
-
-    def cost(self, price: Price) -> float:
-        return self.calls * (self.reads * price.input + self.writes * price.output) / 1e6
+    usd: float | None
+    simulated: bool
 
 
 def estimate(plan: Plan) -> Estimate:
     """Return what a plan would take: a call a turn, and one more where there are tools, and one of each judge."""
-    uses = [*_uses(plan)]
-    paid = [use for use in uses if not use.simulated]
-    wanted = {use.model for use in paid} or {STAND_IN}
-    known = {name: price for name, price in plan.evaluation.prices.items() if name in wanted}
-    prices = {**known, **looked_up(sorted(wanted - known.keys()))}
-    unpriced = tuple(sorted({use.model for use in paid} - prices.keys()))
-    calls = Counter({role: sum(use.calls for use in uses if use.judges == role) for role in (False, True)})
-    stand_in = None if paid else prices.get(STAND_IN)
-    return Estimate(
-        calls[False],
-        calls[True],
-        sum(use.calls * (use.reads + use.writes) for use in uses),
-        None if unpriced else sum(use.cost(prices[use.model]) for use in paid),
-        sum(use.calls for use in paid or uses) * _SECONDS / plan.evaluation.execution.max_concurrent,
-        unpriced,
-        bool(uses) and not paid,
-        None if stand_in is None else sum(use.cost(stand_in) for use in uses),
-    )
-
-
-def _uses(plan: Plan) -> Iterator[_Use]:
-    """Yield how often each agent under each condition, and each judge, asks its model."""
     execution = plan.evaluation.execution
     asked = [agent for agent in plan.agents if agent.prerecorded is None]
     turns = sum(len(sample.asked) for sample in plan.samples) * execution.num_repetitions if asked else 0
-    for agent in asked:
-        model = agent.model_name or f"the agent {agent.label}"
-        for arm in plan.arms:
-            reads = _PROMPT + _CONTEXT * len(arm.contexts)
-            yield _Use(model, False, turns * (2 if arm.contexts else 1), reads, _ANSWER)
-    for judge in plan.scorers.judges:
-        model = judge.model_name or f"the judge {judge.label}"
-        yield _Use(model, True, plan.trial_count * execution.judge_repetitions, _JUDGED, _VERDICT)
+    judged = plan.trial_count * execution.judge_repetitions
+    # The model, its calls, and the tokens that each reads and writes.
+    answers = [
+        (agent.model_name, turns * (2 if arm.contexts else 1), _PROMPT + _CONTEXT * len(arm.contexts), _ANSWER)
+        for agent in asked
+        for arm in plan.arms
+    ]
+    verdicts = [(judge.model_name, judged, _JUDGED, _VERDICT) for judge in plan.scorers.judges]
+    uses = [*answers, *verdicts]
+    real = [use for use in uses if not (use[0] or "").startswith("simulated/")]
+    paid = real or [(STAND_IN, *use[1:]) for use in uses]
+    known = plan.evaluation.prices
+    prices = {**looked_up([name for name, *_ in paid if name and name not in known]), **known}
+    costs = [
+        calls * (reads * prices[name].input + writes * prices[name].output) / 1e6
+        for name, calls, reads, writes in paid
+        if name in prices
+    ]
+    return Estimate(
+        sum(use[1] for use in answers),
+        sum(use[1] for use in verdicts),
+        sum(calls * (reads + writes) for _, calls, reads, writes in uses),
+        sum(use[1] for use in paid) * _SECONDS / execution.max_concurrent,
+        sum(costs) if len(costs) == len(paid) else None,
+        not real,
+    )

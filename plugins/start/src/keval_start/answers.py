@@ -24,33 +24,13 @@ from keval.records.formats import counted, time_span
 from keval_start.agents import Agents, check_answers, installed_agents, read_agents, recorded_agents, tried
 from keval_start.local_servers import servers_in
 from keval_start.models import SIMULATED, ChosenModel, chosen_model, offered_models
-from keval_start.project import Goal
-from keval_start.questions import FILE, Questions, generated_questions, read_questions
-from keval_start.servers import (
-    ListedServer,
-    Server,
-    is_mcp_file,
-    listed_servers,
-    named_server,
-    read_servers,
-    with_more,
-    with_own_labels,
-)
+from keval_start.project import Draft, Goal
+from keval_start.questions import FILE, Questions, generated_questions, read_questions, sample_questions
+from keval_start.servers import ListedServer, Server, listed_servers, read_servers, read_target, with_more
 from keval_start.variables import Variables
 from keval_start.workplace import Workplace
 
 WHAT_TO_EVALUATE = "--server COMMAND|URL, --from mcp.json, --agent or --answers FILE"
-
-
-@attrs.frozen
-class Answers:
-    """What is to be evaluated, and by what. Without `questions`, samples are written."""
-
-    goal: Goal
-    listed: Sequence[ListedServer]
-    agents: Agents
-    model: ChosenModel
-    questions: Questions | None
 
 
 @attrs.frozen
@@ -76,7 +56,7 @@ class Flags:
         """Whether any flag was given, so that nothing is asked."""
         return self != Flags()
 
-    def read(self, workplace: Workplace, variables: Variables) -> Answers:
+    def read(self, workplace: Workplace, variables: Variables) -> Draft:
         """Return what the flags say, with the servers started once.
 
         Raises:
@@ -92,16 +72,16 @@ class Flags:
         agents = Agents({})
         with _collecting(problems, "--agent"):
             agents = agents_for(goal, self.agent, self.answers, model, workplace)
-        questions = None
+        questions = sample_questions()
         with _collecting(problems, "--questions" if self.generate is None else "--generate"):
             questions = self._questions(goal, workplace)
         told = "set in the environment what servers are started with"
         problems += [Problem(f"${{{name}}}", f"{told}: export {name}=…") for name in variables.unset]
         if problems:
             raise ConfigError(problems)
-        return Answers(goal, _started(servers, workplace, variables), agents, model, questions)
+        return Draft(goal, agents, _started(servers, workplace, variables), model, questions, variables)
 
-    def _servers(self, workplace: Workplace, variables: Variables, problems: list[Problem]) -> tuple[Server, ...]:
+    def _servers(self, workplace: Workplace, variables: Variables, problems: list[Problem]) -> list[Server]:
         found: list[Server] = []
         if self.from_file is not None:
             with _collecting(problems, f"--from {self.from_file}"):
@@ -115,7 +95,7 @@ class Flags:
             with _collecting(problems, f"--server {text}"):
                 named = read_target(text, workplace, variables)
                 found += [with_more(each, (*self.env, *self.header), variables) for each in named]
-        return with_own_labels(found)
+        return found
 
     def _goal(self, problems: list[Problem]) -> Goal:
         served = bool(self.server or self.from_file)
@@ -136,16 +116,12 @@ class Flags:
             problems.append(Problem(f"--agent {self.agent[0]}" if self.agent else "", told))
         return "server"
 
-    def _questions(self, goal: Goal, workplace: Workplace) -> Questions | None:
+    def _questions(self, goal: Goal, workplace: Workplace) -> Questions:
         if self.questions is not None and self.generate is not None:
             raise ValueError("questions come from a file or from `keval generate`; leave out --generate")
-        if self.allow_writes and self.generate is None:
-            raise ValueError("--allow-writes is for --generate; leave it out")
         if self.generate is not None:
             if not (self.server or self.from_file):
-                raise ValueError(
-                    "`keval generate` asks about a server; add --server, or name a file in place of --generate"
-                )
+                raise ValueError("`keval generate` asks about a server; add --server, or name a file by --questions")
             return generated_questions(self.generate, allow_writes=self.allow_writes)
         if self.questions is not None:
             return read_questions(self.questions, workplace, self.question_key, self.answer_key)
@@ -153,7 +129,7 @@ class Flags:
             return questions_beside_answers(self.answers[0], workplace, self.question_key, self.answer_key)
         if self.question_key or self.answer_key:
             raise ValueError("--question-key and --answer-key are about a file; name it by --questions")
-        return None
+        return sample_questions()
 
 
 @contextmanager
@@ -165,13 +141,6 @@ def _collecting(problems: list[Problem], place: str) -> Iterator[None]:
         problems += error.problems
     except ValueError as error:
         problems.append(Problem(place, str(error)))
-
-
-def read_target(text: str, workplace: Workplace, variables: Variables) -> list[Server]:
-    """Return the servers that a command, a URL or a client's file names. Raises ValueError."""
-    if is_mcp_file(text, workplace):
-        return read_servers(Path(text), workplace, variables)
-    return [named_server(text, workplace, variables)]
 
 
 def _started(servers: Sequence[Server], workplace: Workplace, variables: Variables) -> Sequence[ListedServer]:
@@ -220,7 +189,7 @@ _GOALS: dict[Goal, str] = {
 _GENERATED = 10
 
 
-def ask(workplace: Workplace, variables: Variables) -> Answers:
+def ask(workplace: Workplace, variables: Variables) -> Draft:
     """Ask what is to be evaluated, and by what, and try each answer; a wrong one is asked for again with the reason."""
     _list("What do you want to evaluate?", dict.fromkeys(_GOALS.values(), ""))
     goal = _asked("A number", lambda text: [*_GOALS][_number(text, len(_GOALS)) - 1], "1")
@@ -232,10 +201,10 @@ def ask(workplace: Workplace, variables: Variables) -> Answers:
     listed = _servers(goal, names, workplace, variables) if goal != "answers" else ()
     model = _model("Which model grades?" if goal == "answers" else "Which model?")
     questions = _questions(workplace, files, can_generate=bool(listed))
-    if questions and questions.generate and (writing := [tool for each in listed for tool in each.may_write]):
+    if questions.generate and (writing := [tool for each in listed for tool in each.may_write]):
         click.echo(foreign(f"\n{', '.join(writing)}: no readOnlyHint, so calls may change something."))
         questions = attrs.evolve(questions, allow_writes=click.confirm("May keval call them to make questions?"))
-    return Answers(goal, listed, agents_for(goal, names, files, model, workplace), model, questions)
+    return Draft(goal, agents_for(goal, names, files, model, workplace), listed, model, questions, variables)
 
 
 def ask_folder(ours: Workplace) -> Workplace:
@@ -290,9 +259,7 @@ def _servers(goal: Goal, names: Sequence[str], workplace: Workplace, variables: 
             return ()
         # Of its own, as an answer that is asked for again must leave no variables behind.
         needed = Variables()
-        servers = with_own_labels(
-            with_more(each, [*more.values()], needed) for each in read_target(last, workplace, needed)
-        )
+        servers = [with_more(each, [*more.values()], needed) for each in read_target(last, workplace, needed)]
         for name in needed.unset:
             needed.values[name] = click.prompt(f"{name} (not shown, and not written)", hide_input=True)
         try:
@@ -313,16 +280,16 @@ def _servers(goal: Goal, names: Sequence[str], workplace: Workplace, variables: 
     return _asked(told, read, next(iter(there), None))
 
 
-def _questions(workplace: Workplace, answers: list[Path], *, can_generate: bool) -> Questions | None:
+def _questions(workplace: Workplace, answers: list[Path], *, can_generate: bool) -> Questions:
     there = workplace.folder / FILE
 
-    def read(text: str) -> Questions | None:
+    def read(text: str) -> Questions:
         if can_generate and text == "generate":
             if there.is_file():
                 raise ValueError(f"{workplace.shown(there)} exists already; move it away, or name it")
             return generated_questions(_GENERATED)
         if not text and not answers:
-            return None
+            return sample_questions()
         file = _file(text, workplace) if text else answers[0]
         found = (read_questions if text else questions_beside_answers)(file, workplace, None, None)
         if answers:

@@ -21,9 +21,7 @@ from keval.seams.installation import Installation
 
 if TYPE_CHECKING:
     from keval.plan.plan import Plan
-    from keval_start.answers import Answers
     from keval_start.project import Draft, Project
-    from keval_start.variables import Variables
     from keval_start.workplace import Workplace
 
 _RESULTS = re.compile(r"^\s*(/|\*\*/)?results(/\*{0,2})?\s*$", re.MULTILINE)
@@ -84,6 +82,7 @@ def init(*, folder: Path, **flags: Any) -> None:
     """
     from keval.config.load import load
     from keval.plan.build import make_plan
+    from keval_start.agents import tried
     from keval_start.answers import Flags, ask  # it imports what `--help` does not need
     from keval_start.project import CONFIG, SCHEMA
     from keval_start.questions import FILE
@@ -98,8 +97,10 @@ def init(*, folder: Path, **flags: Any) -> None:
         workplace.check_absent(*new, workplace.workflow)
         # Servers are started there.
         with workplace.made():
-            answers = given.read(workplace, variables) if given.given else ask(workplace, variables)
-            draft = run_to_end(_brought_up(answers, workplace, variables))
+            draft = given.read(workplace, variables) if given.given else ask(workplace, variables)
+            agents = run_to_end(tried(draft.agents, draft.model, workplace, served=bool(draft.listed)))
+            about = draft.questions.about([tool for each in draft.listed for tool in each.tools])
+            draft = attrs.evolve(draft, agents=agents, questions=about)
             project = draft.project(workplace)
             # The config has references in place of the values that a client's file had.
             with project.written(), filling(variables.known):
@@ -131,30 +132,14 @@ def _workplace(folder: Path, *, asks: bool) -> Workplace:
     from keval_start.workplace import Workplace
 
     found = Workplace.of(folder)
-    if not found.in_ours:
-        return found
-    if not asks:
-        told = (
-            "it is in the repository of keval itself; name a folder outside of it, as in `keval init ../evaluation …`"
-        )
+    if found.in_ours and asks:
+        from keval_start.answers import ask_folder
+
+        return ask_folder(found)
+    if found.in_ours:
+        told = "it is in the repository of keval itself; name a folder outside of it, as in `keval init ../mine …`"
         raise ConfigError([Problem(f"DIR {found.shown(found.folder)}", told)])
-    from keval_start.answers import ask_folder
-
-    return ask_folder(found)
-
-
-async def _brought_up(answers: Answers, workplace: Workplace, variables: Variables) -> Draft:
-    """Make the user's own agents ready, and return what the evaluation is to be made of."""
-    from keval_start.agents import tried
-    from keval_start.project import Draft
-    from keval_start.questions import sample_questions
-
-    agents = await tried(answers.agents, answers.model, workplace, served=bool(answers.listed))
-    samples = sample_questions([tool for each in answers.listed for tool in each.tools])
-    questions = answers.questions or samples
-    if questions.generate:
-        questions = attrs.evolve(questions, records=samples.records)
-    return Draft(answers.goal, agents, answers.listed, answers.model, questions, variables)
+    return found
 
 
 def _call(name: str, *args: str) -> None:

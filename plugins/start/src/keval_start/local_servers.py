@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import shlex
 import shutil
-import tomllib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 PLACES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json", "claude_desktop_config.json")
 """Where clients keep the servers of a project."""
@@ -23,8 +19,18 @@ _MOST_FILES, _MOST_CHARACTERS = 200, 100_000
 
 def servers_in(here: Path) -> list[str]:
     """Return commands that start servers of a folder, and the files of clients that have some, the likeliest first."""
-    files = [path for path in PLACES if (here / path).is_file()]
-    return [*files, *(shlex.join(words) for words in _programs(here))]
+    found = [path for path in PLACES if (here / path).is_file()]
+    project = _text(here / "pyproject.toml")
+    if "mcp" in project and (section := re.search(r"^\[project\.scripts\]\n((?:.+\n?)*)", project, re.MULTILINE)):
+        start = "uv run " if _is_uv_project(here) else ""
+        found += [f"{start}{name}" for name in re.findall(r"^([\w.-]+) *=", section[1], re.MULTILINE)]
+    paths = [path for folder in _FOLDERS for path in sorted((here / folder).glob("*.*")) if path.suffix in _SUFFIXES]
+    for path in paths[:_MOST_FILES]:
+        text = _text(path)
+        if not path.name.startswith("test_") and _SERVES.search(text) and _STARTS.search(text):
+            word = path.relative_to(here).as_posix()
+            found.append(shlex.join([*started_by(word, here), word]))
+    return found
 
 
 def started_by(word: str, here: Path) -> list[str]:
@@ -36,32 +42,12 @@ def started_by(word: str, here: Path) -> list[str]:
         return ["npx", "-y", "tsx"] if path.suffix == ".ts" else ["node"]
     if _is_uv_project(here) or "# /// script" in _text(path):
         return ["uv", "run"]
-    if (here / ".venv" / "bin" / "python").exists():
-        return [".venv/bin/python"]
-    return ["python" if shutil.which("python") else "python3"]
-
-
-def _programs(here: Path) -> Iterator[list[str]]:
-    scripts = _project(here).get("project", {}).get("scripts", {})
-    if scripts and "mcp" in _text(here / "pyproject.toml"):
-        yield from ([*(["uv", "run"] if _is_uv_project(here) else []), name] for name in scripts)
-    paths = (path for folder in _FOLDERS for path in sorted((here / folder).glob("*.*")) if path.suffix in _SUFFIXES)
-    for path in itertools.islice(paths, _MOST_FILES):
-        text = _text(path)
-        if not path.name.startswith("test_") and _SERVES.search(text) and _STARTS.search(text):
-            word = path.relative_to(here).as_posix()
-            yield [*started_by(word, here), word]
+    own = ".venv/bin/python"
+    return [own if (here / own).exists() else "python" if shutil.which("python") else "python3"]
 
 
 def _is_uv_project(here: Path) -> bool:
-    return (here / "uv.lock").exists() or "uv" in _project(here).get("tool", {})
-
-
-def _project(here: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(_text(here / "pyproject.toml"))
-    except tomllib.TOMLDecodeError:
-        return {}
+    return (here / "uv.lock").exists() or "[tool.uv" in _text(here / "pyproject.toml")
 
 
 def _text(path: Path) -> str:

@@ -66,35 +66,30 @@ class ChosenModel:
 
 async def offered_models() -> Sequence[ChosenModel]:
     """Return a small model of each vendor whose key is set, and models that a server of one's own says that it has."""
-    providers = {each.name: each for each in listed_providers()}
-    led = ["openai"] if os.environ.get("OPENAI_BASE_URL") else []  # to a server that may have none of OpenAI's models
-    asked = [providers[name] for name in (*led, "ollama", "lm_studio") if name in providers]
-    served = await asyncio.gather(*map(_served, asked))
-    vendors = [each for name, each in providers.items() if each.key_set and name in _SMALL and name not in led]
-    return [
-        *(_chosen(f"{each.name}/{_SMALL[each.name]}", each, f"{each.key_set} is set") for each in vendors),
-        *(
-            _chosen(f"{provider.name}/{name}", provider, f"answers at {provider.url}")
-            for provider, names in zip(asked, served, strict=True)
-            for name in names
-        ),
-    ]
+    found: list[ChosenModel] = []
+    for each in listed_providers():
+        # Where a variable leads to another server than OpenAI's, that may have none of OpenAI's models.
+        if each.name in ("ollama", "lm_studio") or (each.name == "openai" and os.environ.get("OPENAI_BASE_URL")):
+            names = await _served(each)
+            found += [_chosen(f"{each.name}/{name}", each, f"answers at {each.url}") for name in names]
+        elif each.key_set is not None and each.name in _SMALL:
+            found.append(_chosen(f"{each.name}/{_SMALL[each.name]}", each, f"{each.key_set} is set"))
+    return found
 
 
 async def _served(provider: ListedProvider) -> list[str]:
     """Return the first models that a server lists in OpenAI's way; none if it does not do so at once."""
-    key = os.environ.get(provider.key_set or "", "")
+    key = os.environ.get(provider.key_set or "", "none")
     client = HttpClient("the server", "model", ModelError)
     try:
         async with asyncio.timeout(_PATIENCE):
-            headers = {"authorization": f"Bearer {key}"} if key else {}
-            reply = await client.ask("GET", f"{provider.url}/models", headers, most=1_000_000)
+            reply = await client.ask("GET", f"{provider.url}/models", {"authorization": f"Bearer {key}"})
             names = [str(each["id"]) for each in json.loads(await reply.text())["data"]]
+        return [name for name in names if "embed" not in name][:_MOST]
     except (KevalError, TimeoutError, ValueError, LookupError, TypeError):
         return []
     finally:
         await client.aclose()
-    return [name for name in names if "embed" not in name][:_MOST]
 
 
 def chosen_model(name: str) -> ChosenModel:

@@ -34,6 +34,10 @@ class Questions:
     allow_writes: bool = False
     records: Sequence[Mapping[str, Any]] = ()
 
+    def about(self, tools: Sequence[str]) -> Questions:
+        """Return the questions with samples about these tools, where samples are written."""
+        return attrs.evolve(self, records=sample_questions(tools).records) if self.records or self.generate else self
+
 
 def read_questions(path: Path, workplace: Workplace, question_key: str | None, answer_key: str | None) -> Questions:
     """Return the questions of a file. Raises ConfigError with every problem of it."""

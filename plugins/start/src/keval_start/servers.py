@@ -161,7 +161,7 @@ def with_own_labels(servers: Iterable[Server]) -> tuple[Server, ...]:
 async def listed_servers(
     servers: Sequence[Server], workplace: Workplace, variables: Variables
 ) -> tuple[ListedServer, ...]:
-    """Start every server once and return what it lists.
+    """Start every server once and return what it lists; of several with one label, the others get numbers.
 
     Raises:
         PluginError: keval-mcp is not installed.
@@ -170,6 +170,7 @@ async def listed_servers(
     registry.find("keval.proxies", "servers")  # whose package lists tools
     from keval_mcp.served_context import read_tool_listings  # only who names servers needs it
 
+    servers = with_own_labels(servers)
     contexts = {server.label: dict(server.options) for server in servers}
     conditions = {"baseline": {}, "with_servers": {"contexts": [*contexts]}}
     with filling(variables.known):
@@ -204,9 +205,11 @@ _TAKEN = {"type", "transport", "command", "args", "env", "envFile", "cwd", "url"
 _HARMLESS = {"disabled", "description", "autoApprove", "alwaysAllow", "gallery", "version", "dev"}
 
 
-def is_mcp_file(text: str, workplace: Workplace) -> bool:
-    """Return whether a text names a file of a client rather than a command."""
-    return text.endswith(".json") and (workplace.here / text).is_file()
+def read_target(text: str, workplace: Workplace, variables: Variables) -> list[Server]:
+    """Return the servers that a command, a URL or a client's file names. Raises ValueError."""
+    if text.endswith(".json") and (workplace.here / text).is_file():
+        return read_servers(Path(text), workplace, variables)
+    return [named_server(text, workplace, variables)]
 
 
 def read_servers(path: Path, workplace: Workplace, variables: Variables, only: Sequence[str] = ()) -> list[Server]:

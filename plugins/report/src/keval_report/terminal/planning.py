@@ -130,12 +130,9 @@ def estimated(taken: Estimate) -> str:
     """Say what a run would take, as an estimate."""
     # More digits would look measured.
     tokens, seconds = (float(f"{amount:.2g}") for amount in (taken.tokens, taken.seconds))
-    told, time = f"about {tokens:,.0f} tokens", time_span(seconds)
-    if taken.simulated:
-        price = "a real model" if taken.stand_in_usd is None else f"{STAND_IN} about {dollars(taken.stand_in_usd)} and"
-        return f"{told}, $0 as the models are simulated; with {price} {time}"
-    price = f"an unknown price ({', '.join(taken.unpriced)})" if taken.usd is None else dollars(taken.usd)
-    return f"{told}, {price} and {time}"
+    price = "an unknown price" if taken.usd is None else dollars(taken.usd)
+    free = f"$0 as the models are simulated; with {STAND_IN} " if taken.simulated else ""
+    return f"about {tokens:,.0f} tokens, {free}{price} and {time_span(seconds)}"
 
 
 def _brief(value: Any) -> str:
