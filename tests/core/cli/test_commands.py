@@ -473,18 +473,6 @@ def test_a_command_that_is_not_there_is_told_with_what_brings_it(
     assert (2, True) == (outcome.code, f"Error: {told}" in outcome.stderr), outcome.stderr
 
 
-def test_plugins_lists_what_is_installed_by_kind(project: Project) -> None:
-    rows = project.keval("plugins", "--json").data
-
-    listed = {(row["kind"], row["name"]): row["distribution"] for row in rows}
-    assert "keval-doubles" == listed["agent", "scripted"]
-    assert "keval-providers" == listed["model provider", "openai"]
-    assert "keval-core" == listed["executor", "local"]
-    assert ("agent", "testing/echo") not in listed  # it is for tests of plugins
-    assert "keval-doubles" == listed["responder", "double/scripted"]
-    assert "  double/length" in project.keval("plugins").stdout
-
-
 HANGS = json.dumps({"id": "hangs", "question": "Why?", "hang": True}) + "\n"
 
 

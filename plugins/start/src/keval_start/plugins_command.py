@@ -1,32 +1,206 @@
-"""`keval plugins`: what is installed, listed without importing any of it."""
+"""`keval plugins`: what is installed, and of one plugin its options and an example."""
 
 from __future__ import annotations
 
-import json
+import inspect
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
+import attrs
 import click
+import yaml
 
+from keval.cli.console import print_json, safe
+from keval.cli.options import json_option
+from keval.errors import PluginError, suggestion
+from keval.records.scores import Rubric
 from keval.seams import registry
+from keval_report.terminal.console import data_console
+from keval_report.words import folded
+from keval_start.schema_command import VARIABLE, plugin_options
 
 _PLURALS = {"middleware": "middleware", "proxy": "proxies"}
+_WORDS = {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "mapping"}
+_BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">"}
+
+
+@attrs.frozen
+class PluginDescription:
+    """An installed plugin: what it says of itself, the JSON Schema of its options, and how it is used."""
+
+    kind: str
+    name: str
+    distribution: str
+    version: str
+    text: str
+    options: Mapping[str, Any] = attrs.field(factory=dict)
+    example: str = ""
+
+    @classmethod
+    def of(cls, component: registry.Component) -> PluginDescription:
+        """Import a plugin and describe it; of one that does not import, the text says why."""
+        shared = component.kind, component.name, component.distribution, component.version
+        try:
+            target = registry.load(component)
+        except PluginError as error:
+            return cls(*shared, str(error))
+        said = target.instructions if isinstance(target, Rubric) else getattr(target, "help", None)
+        options = plugin_options(component)
+        return cls(
+            *shared, inspect.cleandoc(said or inspect.getdoc(target) or ""), options, _example(component, options)
+        )
+
+    @property
+    def sentence(self) -> str:
+        """The first sentence of the text."""
+        return re.split(r"(?<=[.?])\s", " ".join(self.text.split()), maxsplit=1)[0]
+
+
+def _example(component: registry.Component, schema: Mapping[str, Any]) -> str:
+    """Return the lines of a config, or the command, by which a plugin is used: with what it needs, or one option."""
+    name, group = component.name, component.group
+    options = _value(schema)
+    label = registry.label(group, name)
+    labelled = {label: options if label == name else {"type": name, **options}}
+    examples: dict[str, Any] = {
+        "keval.agents": {"agents": labelled},
+        "keval.contexts": {"contexts": labelled},
+        "keval.judges": {"judges": labelled},
+        "keval.metrics": {"metrics": [{name: options} if options else name]},
+        "keval.middleware": {"middleware": [{name: options} if options else name]},
+        "keval": {"plugins": [{name: options} if options else name]},
+        "keval.rubrics": {"rubrics": [name]},
+        "keval.models": {"agents": {"openai": {"model": f"{name}/MODEL"}}},
+        "keval.datasets": {"dataset": {"path": f"questions.{name}", **options}},
+        "keval.workspaces": {"workspace": {"type": name, **options}},
+        "keval.checks": {"verify": [{"name": "done", name: options}]},
+        "keval.executors": {"execution": {"executor": {"type": name, **options}}},
+        "keval.exporters": f"keval export latest --format {name}",
+        "keval.commands": f"keval {name} --help",
+    }
+    example = examples.get(group, "")
+    return example if isinstance(example, str) else yaml.safe_dump(example, sort_keys=False, allow_unicode=True)
+
+
+def _value(schema: Mapping[str, Any], text: str = "TEXT") -> Any:
+    """Return a value that a schema allows, with what it needs or its first part; a text is `text`."""
+    if "default" in schema:
+        return schema["default"]
+    if "enum" in schema:
+        return schema["enum"][0]
+    if "anyOf" in schema:
+        return _value({**schema["anyOf"][0], **{key: schema[key] for key in _BOUNDS if key in schema}}, text)
+    if "provider/name" in schema.get("description", ""):
+        return "simulated/any"
+    match schema.get("type"):
+        case "array":
+            return [_value(schema.get("items", {}))]
+        case "object":
+            properties = schema.get("properties", {})
+            needed = schema.get("required") or [*properties][:1]
+            return {key: _value(properties[key], key.upper()) for key in needed}
+        case "integer" | "number":
+            return schema.get("minimum", 1)
+        case "boolean":
+            return True
+    return text
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    """Say what a schema allows, in words."""
+    if "enum" in schema:
+        return " | ".join(map(str, schema["enum"]))
+    parts = [part for part in schema.get("anyOf", ()) if part != VARIABLE and part.get("type") != "null"]
+    kind = schema.get("type", "anything")
+    if parts:
+        told = " or ".join(dict.fromkeys(map(_type, parts)))
+    elif kind == "array":
+        told = f"list of {_type(schema.get('items', {}))}"
+    elif kind == "object" and schema.get("properties"):
+        told = f"mapping of {', '.join(schema['properties'])}"
+    else:
+        told = schema.get("description", _WORDS.get(kind, kind))
+    return told + "".join(f" {sign} {schema[key]:g}" for key, sign in _BOUNDS.items() if key in schema)
 
 
 @click.command("plugins")
-@click.option("--json", "as_json", is_flag=True, help="Print data for machines on stdout.")
-def command(as_json: bool) -> None:
-    """List the installed plugins by kind, each with the package it comes from."""
-    found = [component for group in registry.groups() for component in registry.offered(group)]
+@click.argument("name", required=False)
+@json_option
+def command(*, name: str | None, as_json: bool) -> None:
+    """List the installed plugins by kind, each with the package it comes from.
+
+    With NAME, say all of the plugins of that name: options, types, defaults, and an example. The name of a kind, such
+    as `metrics`, or of a vendor lists those.
+    """
+    every = [component for group in registry.groups() for component in registry.offered(group)]
+    exact = [each for each in every if each.name == name]
+    chosen = exact or [
+        each for each in every if name in (None, each.kind, _plural(each.kind), each.name.partition("/")[0])
+    ]
+    if not chosen:
+        near = suggestion(str(name), [*(each.name for each in every), *(_plural(each.kind) for each in every)])
+        raise PluginError(f"no plugin named {name!r} is installed{near or '; `keval plugins` lists all'}")
+    found = [PluginDescription.of(component) for component in chosen]
     if as_json:
-        rows = [
-            {"kind": item.kind, "name": item.name, "distribution": item.distribution, "version": item.version}
-            for item in found
-        ]
-        click.echo(json.dumps(rows, indent=2))
+        print_json([attrs.asdict(each) for each in found])
         return
-    width = max((len(item.name) for item in found), default=0)
-    kind = None
-    for item in found:
-        if item.kind != kind:
-            click.echo(f"{'' if kind is None else chr(10)}{_PLURALS.get(item.kind, f'{item.kind}s')}")
-            kind = item.kind
-        click.echo(f"  {item.name:<{width}}  {item.distribution} {item.version}")
+    console = data_console()
+    for line in _described(found, console.width) if exact else _listed(found, console.width):
+        console.print(safe(line), soft_wrap=True)
+
+
+def _plural(kind: str) -> str:
+    return _PLURALS.get(kind, f"{kind}s")
+
+
+def _listed(found: Iterable[PluginDescription], width: int) -> Iterator[str]:
+    """Yield a line for each plugin, by kind; those of which the same is said stand together."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for each in found:
+        told = f"{each.sentence} ({each.distribution} {each.version})"
+        alike.setdefault((each.kind, told), []).append(each.name)
+    kind, column = "", 0
+    for (its_kind, told), names in alike.items():
+        if its_kind != kind:
+            yield from ([""] if kind else [])
+            yield _plural(its_kind)
+            kind = its_kind
+            column = max(len(names[0]) for (each, _), names in alike.items() if each == kind) + 4
+        first, *rest = folded(told, width, indent=column, hanging=column)
+        if len(names) > 1:
+            yield from folded(", ".join(names), width, indent=2, hanging=2)
+            yield first
+        else:
+            yield f"  {names[0]:<{column - 2}}{first.lstrip()}"
+        yield from rest
+
+
+def _default(schema: Mapping[str, Any]) -> str:
+    default = schema.get("default", "none")
+    return str(default).lower() if isinstance(default, bool) else f"{default}" or "empty"
+
+
+def _described(found: Iterable[PluginDescription], width: int) -> Iterator[str]:
+    """Yield all that is said of plugins, one after another."""
+    for number, each in enumerate(found):
+        yield from [""] if number else []
+        yield f"{each.name}: {each.kind} of {each.distribution} {each.version}"
+        for paragraph in each.text.split("\n\n"):
+            yield ""
+            yield from folded(paragraph, width, indent=2, hanging=2)
+        required = each.options.get("required", ())
+        rows = [
+            (key, "required" if key in required else _default(schema), _type(schema))
+            for key, schema in each.options.get("properties", {}).items()
+        ]
+        if rows:
+            yield from ["", "options, with defaults"]
+        first, second = (max((len(row[part]) for row in rows), default=0) for part in (0, 1))
+        for key, default, told in rows:
+            begin = f"  {key:<{first}}  {default:<{second}}  "
+            lines = folded(told, width, indent=len(begin), hanging=len(begin) + 2)
+            yield begin + next(lines).lstrip()
+            yield from lines
+        if each.example:
+            yield from ["", "example", *(f"  {line}" for line in each.example.splitlines())]

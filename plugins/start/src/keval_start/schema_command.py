@@ -28,7 +28,7 @@ _CHARACTERISTICS = {
     "type": ["string", "object"],
 }
 # In place of a number or a truth value there may be a variable, which is a text.
-_VARIABLE = {"type": "string", "pattern": r"\$\{"}
+VARIABLE = {"type": "string", "pattern": r"\$\{"}
 
 
 def evaluation_schema() -> dict[str, Any]:
@@ -44,7 +44,7 @@ def evaluation_schema() -> dict[str, Any]:
         # `execution.KEY` is a key of that section, and any other name a section.
         *at, key = component.name.split(".")
         own = properties["execution"]["properties"] if at else properties
-        own[key] = _plugin_options(component).get("properties", {}).get(key, {})
+        own[key] = plugin_options(component).get("properties", {}).get(key, {})
     condition = options_schema(Condition)
     properties["workspace"] = condition["properties"]["workspace"] = _workspace()
     properties["verify"] = _checks()
@@ -117,7 +117,7 @@ def _type(wanted: Any) -> dict[str, Any]:
     if wanted in (str, Path):
         return {"type": "string"}
     if wanted in plain:
-        return {"anyOf": [{"type": plain[wanted]}, _VARIABLE]}
+        return {"anyOf": [{"type": plain[wanted]}, VARIABLE]}
     if wanted is Model:
         return {"type": "string", "pattern": r"^.+/.+|\$\{", "description": "provider/name"}
     if origin is Literal:
@@ -140,7 +140,7 @@ def _dataset() -> dict[str, Any]:
     # The options of a reader stand beside the keys of the section, and not under one.
     schema["properties"].pop("options")
     for component in registry.offered("keval.datasets"):
-        for name, option in _plugin_options(component).get("properties", {}).items():
+        for name, option in plugin_options(component).get("properties", {}).items():
             schema["properties"].setdefault(name, option)
     schema["properties"]["type"] = {"enum": [component.name for component in registry.offered("keval.datasets")]}
     return schema
@@ -150,7 +150,7 @@ def _providers(definitions: dict[str, Any]) -> dict[str, Any]:
     """Describe the options of each provider of models; most have the same ones."""
     named: dict[str, Any] = {}
     for component in registry.offered("keval.models"):
-        options = _or_nothing(_plugin_options(component))
+        options = _or_nothing(plugin_options(component))
         name = next((key for key, each in definitions.items() if each == options), f"providers:{component.name}")
         definitions[name] = options
         named[component.name] = _ref(name)
@@ -162,14 +162,14 @@ def _workspace() -> dict[str, Any]:
     components = registry.offered("keval.workspaces")
     properties: dict[str, Any] = {"type": {"enum": [component.name for component in components]}}
     for component in components:
-        properties = {**_plugin_options(component).get("properties", {}), **properties}
+        properties = {**plugin_options(component).get("properties", {}), **properties}
     return {"type": ["object", "null"], "properties": properties, "additionalProperties": False}
 
 
 def _checks() -> dict[str, Any]:
     """Describe `verify:`, a list of checks: each has a name, and one kind with its options."""
     kinds = {
-        component.name: {"anyOf": [{**_plugin_options(component), "required": []}, {"type": ["string", "array"]}]}
+        component.name: {"anyOf": [{**plugin_options(component), "required": []}, {"type": ["string", "array"]}]}
         for component in registry.offered("keval.checks")
     }
     properties = {"name": {"type": "string"}, **kinds}
@@ -188,7 +188,7 @@ def _labelled(section: str, group: str, definitions: dict[str, Any]) -> dict[str
     names = [component.name for component in registry.offered(group)]
     changes = _changes(definitions) if section == "contexts" else {}
     for component in registry.offered(group):
-        options = _plugin_options(component)
+        options = plugin_options(component)
         typed = {"type": {"enum": _spellings(section, component.name)}, **options.get("properties", {})}
         if section == "agents":
             typed["characteristics"] = _CHARACTERISTICS
@@ -234,7 +234,7 @@ def _listed(section: str, group: str, definitions: dict[str, Any]) -> dict[str, 
     names = [component.name for component in registry.offered(group)]
     vendors = sorted({name.split("/")[0] for name in names if "/" in name} - set(names))
     for component in registry.offered(group):
-        definitions[f"{section}:{component.name}"] = _or_nothing(_plugin_options(component))
+        definitions[f"{section}:{component.name}"] = _or_nothing(plugin_options(component))
     options = {
         "type": "object",
         "properties": {name: _ref(f"{section}:{name}") for name in names},
@@ -248,7 +248,8 @@ def _ref(definition: str) -> dict[str, Any]:
     return {"$ref": "#/$defs/" + definition.replace("~", "~0").replace("/", "~1")}
 
 
-def _plugin_options(component: registry.Component) -> dict[str, Any]:
+def plugin_options(component: registry.Component) -> dict[str, Any]:
+    """Describe the options of a plugin; one without a class of attrs has none."""
     try:
         target = registry.load(component)
         if isinstance(target, type) and attrs.has(target):
