@@ -332,13 +332,13 @@ class Manifest(Entry):
     has those of the others, as far as they are known, by `provider/name`. `resumed` tells each time that the run was
     resumed. `elapsed` is how many seconds the run was worked on, each time that it was resumed included, and scoring it
     again later not; `None` while trials are run, and for a run that was killed. `stopped` says why trials or judgements
-    were left out, if a limit of the run did that. `play` says that a person asked the questions, in a play.
-    `primary` names the metrics and rubrics that the run is to decide. `server_starts` are the processes of servers that
-    were started where keval itself runs, and `workers` those of an executor that ran trials elsewhere. `protocols` are
-    the revisions of MCP in which agents spoke with the tap, by agent and server; in memory none is. `looking` is set
-    where the run may end early, or was looked at so; of one that ended, `trials` is how many were run. `sealed` has,
-    once the run has ended, what its files had in them, and `changed` names those that somebody changed before it was
-    resumed or scored again.
+    were left out, if a limit of the run did that. `note` is what who ran it says of it, by `--note`. `play` says that a
+    person asked the questions, in a play. `primary` names the metrics and rubrics that the run is to decide.
+    `server_starts` are the processes of servers that were started where keval itself runs, and `workers` those of an
+    executor that ran trials elsewhere. `protocols` are the revisions of MCP in which agents spoke with the tap, by
+    agent and server; in memory none is. `looking` is set where the run may end early, or was looked at so; of one that
+    ended, `trials` is how many were run. `sealed` has, once the run has ended, what its files had in them, and
+    `changed` names those that somebody changed before it was resumed or scored again.
     """
 
     run: str
@@ -369,6 +369,7 @@ class Manifest(Entry):
     resumed: tuple[ResumeEntry, ...] = ()
     elapsed: float | None = None
     stopped: str | None = None
+    note: str | None = None
     recording: RecordingEntry | None = None
     replay: ReplayEntry | None = None
     play: bool = False

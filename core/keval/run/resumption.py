@@ -275,6 +275,7 @@ class Resumption:
         return attrs.evolve(
             now,
             started=before.started,
+            note=now.note or before.note,
             resumed=resumed,
             recording=before.recording,
             looking=looking,

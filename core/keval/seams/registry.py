@@ -192,7 +192,8 @@ def versions(plugins: Iterable[str]) -> dict[str, str]:
 def summary_of(distribution: str) -> str:
     """Return a distribution's line about itself, if it has one, and its name; nothing is imported."""
     with suppress(importlib_metadata.PackageNotFoundError):
-        if told := (importlib_metadata.distribution(distribution).metadata or {}).get("Summary"):
+        about = importlib_metadata.distribution(distribution).metadata
+        if about is not None and (told := about.get("Summary")):
             return f"{told} ({distribution})"
     return f"from {distribution}"
 

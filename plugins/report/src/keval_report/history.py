@@ -122,7 +122,9 @@ def _cell(point: TrendPoint | None, run: TrendRun, trend: Trend, places: int) ->
 
 
 def _remarks(run: TrendRun, *, simulated: bool) -> Iterator[str]:
-    """Yield what is special about a run: its models, its origin, failures, cost and gates."""
+    """Yield what is special about a run: its note, models, its origin, failures, cost and gates."""
+    if run.note:
+        yield one_line(run.note)
     if run.simulated and not simulated:
         yield "simulated"
     if run.replay_of:

@@ -121,6 +121,8 @@ def _head(report: Report, blocks: Sequence[Block]) -> Iterator[str]:
     if summary.simulated:
         names = ", ".join(map(escaped, summary.simulated))
         yield f"**SIMULATED**: {names}. The figures show that keval works, not what a model can do."
+    if note := report.summary.note:
+        yield escaped(note, _SENTENCE)
     if report.origin:
         yield f"**{escaped(report.origin)}**"
     if told := cautions(summary, blocks):

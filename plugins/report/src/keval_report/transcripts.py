@@ -41,6 +41,8 @@ def print_run(manifest: Manifest, trials: Iterable[Trial], console: Console) -> 
     console.print(Text.assemble(safe(manifest.evaluation, "bold"), began))
     for sentence in replay_sentences(manifest.replay):
         console.print(safe(f"  {sentence}", "yellow"), soft_wrap=True)
+    if manifest.note:
+        console.print(safe(f"  note       {one_line(manifest.note)}"), soft_wrap=True)
     for label, agent in manifest.agents.items():
         console.print(safe(f"  agent      {label}: {agent.type}, model {agent.model or 'none'}"))
     for label, condition in manifest.conditions.items():

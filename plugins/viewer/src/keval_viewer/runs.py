@@ -203,6 +203,7 @@ class Row:
     state: State | None = None
     started: str = ""
     labels: Sequence[str] = ()
+    note: str = ""
     agents: Sequence[str] = ()
     conditions: Sequence[str] = ()
     models: Sequence[str] = ()
@@ -220,7 +221,16 @@ class Row:
     def text(self) -> str:
         """All that a search looks in, in lower case."""
         headline = self.headline.metric if self.headline else ""
-        parts = (self.run.id, self.evaluation, *self.agents, *self.conditions, *self.models, *self.labels, headline)
+        parts = (
+            self.run.id,
+            self.evaluation,
+            *self.agents,
+            *self.conditions,
+            *self.models,
+            *self.labels,
+            self.note,
+            headline,
+        )
         return "\n".join(parts).lower()
 
 
@@ -334,6 +344,7 @@ def _row(run: Run, locked: bool) -> Row:
         state=state,
         started=manifest.started or "",
         labels=[name for name, applies in labels.items() if applies],
+        note=manifest.note or "",
         agents=[*manifest.agents],
         conditions=[*manifest.conditions],
         models=[*dict.fromkeys(entry.model for entry in manifest.agents.values() if entry.model)],

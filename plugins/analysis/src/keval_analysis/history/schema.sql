@@ -17,6 +17,7 @@ CREATE TABLE runs (
     failed INTEGER NOT NULL,     -- trials that failed
     simulated TEXT NOT NULL,     -- the models that were simulated, as a JSON array
     replay_of TEXT,              -- the id of the run whose recording was replayed
+    note TEXT,                   -- what who ran it says of it
     usd REAL,                    -- what trials and judgements cost, as far as it is known
     usd_unknown INTEGER NOT NULL -- trials and judgements whose cost is unknown
 );

@@ -70,6 +70,7 @@ class TrendRun:
     failed: int
     simulated: tuple[str, ...]
     replay_of: str | None
+    note: str | None
     cost: Cost
     gates: Mapping[str, int]
     before: str | None
@@ -184,7 +185,10 @@ def trend_of(database: sqlite3.Connection, evaluation: str, choice: TrendChoice)
         earlier = points.get(other or "", {}) if asks_the_same else {}
         found = {each: point for each, point in points.get(row["run"], {}).items() if each in series}
         return TrendRun(
-            **{name: row[name] for name in ("run", "id", "started", "samples", "repetitions", "trials", "failed")},
+            **{
+                name: row[name]
+                for name in ("run", "id", "started", "samples", "repetitions", "trials", "failed", "note")
+            },
             simulated=tuple(json.loads(row["simulated"])),
             replay_of=row["replay_of"],
             cost=Cost(row["usd"], row["usd_unknown"]),

@@ -80,7 +80,19 @@ def _revisions(manifest: Manifest, spoken: Mapping[tuple[str, str], Mapping[str,
 
 
 _AS_IN_MANIFEST = (
-    *("run", "evaluation", "baseline", "neutral", "simulated", "replay", "play", "primary", "judges", "elapsed"),
+    *(
+        "run",
+        "evaluation",
+        "baseline",
+        "neutral",
+        "simulated",
+        "replay",
+        "play",
+        "note",
+        "primary",
+        "judges",
+        "elapsed",
+    ),
     *("stopped", "changed", "looking", "server_starts"),
 )
 """What a summary has of the manifest as it is."""

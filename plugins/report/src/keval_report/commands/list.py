@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from keval.cli.console import print_json
+from keval.cli.console import print_json, safe
 from keval.cli.messages import tell
 from keval.cli.options import json_option, results_option
 from keval.errors import RunError
@@ -151,6 +151,7 @@ def describe_runs(runs: Iterable[ListedRun]) -> list[dict[str, Any]]:
             "state": run.state,
             "started": run.manifest.started,
             "path": run.path,
+            "note": run.manifest.note,
             "simulated": list(run.manifest.simulated),
             "replay": to_plain(run.manifest.replay) if run.manifest.replay else None,
             "agents": list(run.manifest.agents),
@@ -182,7 +183,7 @@ def run_rows(runs: Iterable[ListedRun]) -> Iterator[str]:
 
 
 def print_runs(runs: Sequence[ListedRun], console: Console) -> None:
-    """Print runs for people, one line each, cut at the console's width."""
+    """Print runs for people, one line each and one for a note, cut at the console's width."""
     columns = [_told(run) for run in runs]
     widths = [max(cell_len(row[position]) for row in columns) for position in range(4)]
     for run, told in zip(runs, columns, strict=True):
@@ -198,6 +199,10 @@ def print_runs(runs: Sequence[ListedRun], console: Console) -> None:
         line.rstrip()
         line.truncate(console.width, overflow="ellipsis")
         console.print(line, soft_wrap=True)
+        if note := run.manifest.note:
+            below = safe(f"    {one_line(note)}", "dim")
+            below.truncate(console.width, overflow="ellipsis")
+            console.print(below, soft_wrap=True)
 
 
 def _told(run: ListedRun) -> tuple[str, str, str, str]:

@@ -214,6 +214,8 @@ def headline(summary: Summary, questions: int | None, width: int) -> Iterator[Te
         parts.append(f"SIMULATED {what} test keval, not {tested}")
     if origin := origin_label(summary):
         parts.append(one_line(origin))
+    if summary.note:
+        parts.append(one_line(f"note: {summary.note}"))
     for position, line in enumerate(flowed(parts, width)):
         text = Text(line)
         if position == 0:
