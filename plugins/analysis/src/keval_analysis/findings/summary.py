@@ -411,20 +411,19 @@ class Summary(Entry):
     and server whether trials shared it; it lacks those of which nothing is known. `tools` says how each tool was used,
     and `activations` how often each text was read, arm by arm. `contrasts` are conditions that differ from another one
     in what the config changes of their contexts. `replay` says from which recording a replayed run's answers are, and
-    `play` that a person asked the questions. `note` is what who ran it says of it. `mixed` has the conditions that
-    differ from the baseline in more than one thing, and in what, unless the config says that they are meant to.
-    `placeholders` counts the questions that `keval init` wrote to be replaced. `reviews` is what people said of
-    answers. `primary` names the metrics that the run is to decide, and `properties` are what metrics say of an agent
-    whatever it answers, which is no effect. `averages` are over all metrics, and `family_power` is what naming a
-    primary metric would bring. Trials or scores of an `unfinished` run are yet to be made. `unlike_histories` and
-    `unlike_facts` count the questions that arms answered with unlike histories, or facts, of their own. `server_starts`
-    are the processes of servers that were started, and `unlike_calls` the tools of shared servers whose equal calls
-    gave different results. `win_rates` are those of judges that compare. `anchors` is what judges gave to the anchors,
-    which is found with the gates, as earlier runs are held against it. `same_vendor` are the judges whose model is of
-    the vendor of an agent's. `looking` says how the run was looked at before its end, and why it ended early, if it
-    did: its intervals and p-values then hold for that way of looking. `parts` are those of hook plugins, by name.
-    `revisions` are there if the config names one for a context, or an agent spoke another than its server. `changed`
-    are the files of the run that changed after it had ended.
+    `play` that a person asked. `note` is that of `--note`. `mixed` has the conditions that differ from the baseline in
+    more than one thing, and in what, unless the config says that they are meant to. `placeholders` counts the questions
+    that `keval init` wrote to be replaced. `reviews` is what people said of answers. `primary` names the metrics that
+    the run is to decide, and `properties` are what metrics say of an agent whatever it answers, which is no effect.
+    `averages` are over all metrics, and `family_power` is what naming a primary metric would bring. Trials or scores of
+    an `unfinished` run are yet to be made. `unlike_histories` and `unlike_facts` count the questions that arms answered
+    with unlike histories, or facts, of their own. `server_starts` are the processes of servers that were started, and
+    `unlike_calls` the tools of shared servers whose equal calls gave different results. `win_rates` are those of judges
+    that compare. `anchors` is what judges gave to the anchors, which is found with the gates, as earlier runs are held
+    against it. `same_vendor` are the judges whose model is of the vendor of an agent's. `looking` says how the run was
+    looked at before its end, and why it ended early, if it did: its intervals and p-values then hold for that way of
+    looking. `parts` are those of hook plugins, by name. `revisions` are there if the config names one for a context, or
+    an agent spoke another than its server. `changed` are the files of the run that changed after it had ended.
     """
 
     run: str
