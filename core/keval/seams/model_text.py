@@ -59,6 +59,9 @@ _MARKED = re.compile(
     r"|(?:\[TOOL_CALLS\]|<\|python_tag\|>|<\|tool_call\|>|<｜tool▁call▁begin｜>)(?P<after>.*)",
     re.DOTALL,
 )
+# Small models write code, `search(q="x")`, or, after a title of the MCP SDK, `searchArguments:` and a line for each.
+_ARGUMENT = r"""(?:\w++\.)*+(\w++)\s*+[:=]\s*+(?:"[^"]*"|'[^']*'|[^\s,"')]++)"""
+_SPOKEN = re.compile(rf"\[?([\w-]+?)(?:\(|(?:Arguments)?:\s*\n)\s*+((?:{_ARGUMENT}[\s,]*+)*+)\)?\]?")
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
 _LONGEST = 100_000
 """Characters above which a text is no call."""
@@ -85,6 +88,9 @@ def _calls(text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     fenced = _FENCE.fullmatch(text)
     if fenced is not None:
         yield from _calls((fenced[1] or fenced[2] or "").strip())
+        return
+    if (spoken := _SPOKEN.fullmatch(text)) is not None:
+        yield spoken[1], dict.fromkeys(re.findall(_ARGUMENT, spoken[2]))
         return
     at = 0
     while (marked := _MARKED.match(text, at)) is not None:
