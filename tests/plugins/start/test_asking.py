@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -29,6 +30,7 @@ from tests.conftest import ON_PATH, Project
 from tests.end_to_end.servers.model import served
 from tests.stdio_server import look_up
 
+README = Path(__file__).parents[3] / "README.md"
 MOST = 5
 CTRL_C = "\x03"
 NEEDY = "import os, sys\nif os.environ.get('TARN_KEY') != 'of-tarn-1':\n    sys.exit('no TARN_KEY')\n"
@@ -273,16 +275,16 @@ def test_models_that_a_server_of_ones_own_has_are_offered_and_every_printed_line
         said = answered("1", "python server.py", "1", "asked.jsonl", env=led)
         printed = re.findall(r"^ +((?:\w+=\S+ )*)keval (run .*)$", said, re.MULTILINE)
         for settings, line in printed:
-            given = dict(word.replace("…", "of-mine").split("=", 1) for word in settings.split())
-            given |= {name: root for name in given if name == "OPENAI_BASE_URL"}
-            if "…" in settings:  # the vendor's own address
-                given["OPENAI_BASE_URL"] = root
+            # Also in place of the vendor's own address.
+            given = {**dict(word.split("=", 1) for word in settings.split()), "OPENAI_BASE_URL": root}
             outcome = at_terminal.keval(*line.replace("MODEL", "of-mine").split(), env={**led, **given})
             assert 0 == outcome.code, outcome.stderr
             assert "SIMULATED" not in outcome.stdout
 
     assert re.search(r"^  2  ollama/qwen3:4b  answers at http.*\n  3  ollama/other ", said, re.MULTILINE)
     assert 3 == len(printed)
+    (readme,) = re.findall(r"^```sh\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    assert readme.splitlines() == [f"{settings}keval {line.replace(' eval.yaml', '')}" for settings, line in printed]
     assert ["qwen3:4b", "of-mine", "gpt-4o-mini"] == [*dict.fromkeys(asked)]
     assert re.search(r"^estimate of a run: about .* tokens, \$0 as .*\n +assumed: a call reads", said, re.MULTILINE)
 

@@ -21,7 +21,7 @@ SIMULATED = "simulated/model"
 REAL_MODELS = (
     "{run} -m ollama/qwen3:4b",
     "OPENAI_BASE_URL=http://localhost:8000/v1 OPENAI_API_KEY=none {run} -m openai/MODEL",
-    "OPENAI_API_KEY=… {run} -m openai/gpt-4o-mini",
+    "OPENAI_API_KEY=KEY {run} -m openai/gpt-4o-mini",
 )
 """How a run gets a real model: of Ollama, of a server that speaks as OpenAI does, of a vendor."""
 
