@@ -667,5 +667,6 @@ def test_questions_of_init_are_named_until_they_are_replaced(project: Project) -
 
     outcome = project.keval("run", "eval.yaml")
 
-    assert "1 of 1 questions are those that `keval init` wrote; replace them by your own" in outcome.stderr
+    remedy = 'replace them by your own, a line each: {"id": "berths", "question": "How many berths'
+    assert f"1 of 1 questions are those that `keval init` wrote; {remedy}" in outcome.stderr
     assert "caution  questions of `keval init` that are yet to be replaced by your own: 1" in outcome.stdout

@@ -371,6 +371,8 @@ def test_where_no_question_can_be_made_samples_are_written(filled: Project) -> N
 
     assert ["run", "eval.yaml"] == next_command(outcome)
     assert "note: no question could be made, so three samples are written" in outcome.stderr
+    first = "first write questions into questions.jsonl in place of the samples, a line each:\n      {"
+    assert outcome.stdout.index(first) < outcome.stdout.index("next  ")
     assert "replace-me-1" in (filled.root / "questions.jsonl").read_text(encoding="utf-8")
 
 

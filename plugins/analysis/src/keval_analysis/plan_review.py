@@ -13,6 +13,9 @@ from keval.plan.plan import Plan, kinds_of, sees_tools
 from keval.records.trial import PLACEHOLDER, Sample
 from keval_analysis.variation import mixed, mixed_words
 
+OWN_QUESTION = '{"id": "berths", "question": "How many berths has Tarnholm?", "answer": "It has 14 berths."}'
+"""A line of a dataset, as an example for somebody who is to write one."""
+
 
 class Review:
     """Reviews the plan of every run."""
@@ -27,7 +30,7 @@ class Review:
         yield from (*_warm_judges(plan), *_idle_keys(plan), *_vendor_notices(plan), *_mixed_notices(plan))
         if count := sum(name.startswith(PLACEHOLDER) for name in plan.samples.ids):
             told = f"{count} of {len(plan.samples)} questions are those that `keval init` wrote"
-            yield Problem(str(plan.dataset.path), f"{told}; replace them by your own")
+            yield Problem(str(plan.dataset.path), f"{told}; replace them by your own, a line each: {OWN_QUESTION}")
         yield from _blind_rubrics(plan)
 
 

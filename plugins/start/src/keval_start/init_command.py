@@ -179,6 +179,7 @@ def _generate(draft: Draft, project: Project) -> None:
 def _tell(draft: Draft, project: Project, plan: Plan) -> None:
     """Print what was found and written, what is left to do, and the command to run next."""
     from keval_analysis.estimate import ASSUMED, estimate
+    from keval_analysis.plan_review import OWN_QUESTION
     from keval_report.terminal.planning import estimated
     from keval_start.models import REAL_MODELS
     from keval_start.project import CONFIG, SCHEMA
@@ -215,5 +216,8 @@ def _tell(draft: Draft, project: Project, plan: Plan) -> None:
         click.echo("with a real model for agents and judge, of Ollama, a server of yours, or a vendor:")
         for real in REAL_MODELS:
             click.echo(f"      {go}{real.format(run=f'{keval} run {CONFIG}')}")
+    if draft.listed and draft.questions.records and not waiting:  # no model can answer these samples
+        click.echo(f"first write questions into {workplace.shown(file)} in place of the samples, a line each:")
+        click.echo(f"      {OWN_QUESTION}")
     then = f"review {CONFIG} --questions" if waiting else f"run {CONFIG}"
     click.echo(f"next  {go}{keval} {then}")
