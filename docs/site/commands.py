@@ -28,7 +28,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def _page() -> Iterator[str]:
     with click.Context(main, info_name="keval", **main.context_settings) as parent:
         yield f"{inspect.cleandoc(main.help or '')}\n"
-        for name in sorted(main.list_commands(parent)):
+        for name in main.list_commands(parent):
             command = main.get_command(parent, name)
             if command is None:
                 raise RuntimeError(f"keval lists the command {name}, and has none of that name")
