@@ -57,6 +57,10 @@ def test_what_was_looked_for_is_said_where_there_is_no_config_or_two(project: Pr
     )
 
 
+def test_json_of_validate_is_of_what_is_looked_at(folder: Project) -> None:
+    assert "--json prints what --live finds; add that" in folder.keval("validate", "--json").stderr
+
+
 def test_review_says_what_it_is_about(project: Project) -> None:
     assert "Missing argument 'RUN'; `latest` is the newest" in project.keval("review", "--sample", "3").stderr
     assert "there is no eval.yaml or keval.yaml" in project.keval("review", "--questions").stderr

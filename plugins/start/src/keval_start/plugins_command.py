@@ -10,6 +10,9 @@ from typing import Any
 import attrs
 import click
 import yaml
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
 
 from keval.cli.console import print_json, safe
 from keval.cli.options import json_option
@@ -146,7 +149,10 @@ def command(*, name: str | None, as_json: bool) -> None:
         print_json([attrs.asdict(each) for each in found])
         return
     console = data_console()
-    for line in _described(found, console.width) if exact else _listed(found, console.width):
+    for number, each in enumerate(found if exact else ()):
+        console.print("", end="\n" if number else "")
+        _print_described(each, console)
+    for line in () if exact else _listed(found, console.width):
         console.print(safe(line), soft_wrap=True)
 
 
@@ -176,31 +182,18 @@ def _listed(found: Iterable[PluginDescription], width: int) -> Iterator[str]:
         yield from rest
 
 
-def _default(schema: Mapping[str, Any]) -> str:
-    default = schema.get("default", "none")
-    return str(default).lower() if isinstance(default, bool) else f"{default}" or "empty"
-
-
-def _described(found: Iterable[PluginDescription], width: int) -> Iterator[str]:
-    """Yield all that is said of plugins, one after another."""
-    for number, each in enumerate(found):
-        yield from [""] if number else []
-        yield f"{each.name}: {each.kind} of {each.distribution} {each.version}"
-        for paragraph in each.text.split("\n\n"):
-            yield ""
-            yield from folded(paragraph, width, indent=2, hanging=2)
-        required = each.options.get("required", ())
-        rows = [
-            (key, "required" if key in required else _default(schema), _type(schema))
-            for key, schema in each.options.get("properties", {}).items()
-        ]
-        if rows:
-            yield from ["", "options, with defaults"]
-        first, second = (max((len(row[part]) for row in rows), default=0) for part in (0, 1))
-        for key, default, told in rows:
-            begin = f"  {key:<{first}}  {default:<{second}}  "
-            lines = folded(told, width, indent=len(begin), hanging=len(begin) + 2)
-            yield begin + next(lines).lstrip()
-            yield from lines
-        if each.example:
-            yield from ["", "example", *(f"  {line}" for line in each.example.splitlines())]
+def _print_described(each: PluginDescription, console: Console) -> None:
+    """Print all that is said of a plugin."""
+    console.print(safe(f"{each.name}: {each.kind} of {each.distribution} {each.version}", "bold"))
+    for paragraph in each.text.split("\n\n"):
+        console.print(Padding(safe(" ".join(paragraph.split())), (1, 0, 0, 2)))
+    options = Table.grid(padding=(0, 2), pad_edge=False)
+    for key, schema in each.options.get("properties", {}).items():
+        default = schema.get("default", "none")
+        default = str(default).lower() if isinstance(default, bool) else f"{default}" or "empty"
+        required = key in each.options["required"]
+        options.add_row(*map(safe, (key, "required" if required else default, _type(schema))))
+    if options.row_count:
+        console.print("\noptions, with defaults", Padding(options, (0, 0, 0, 2)), sep="\n")
+    if each.example:
+        console.print("\nexample", Padding(safe(each.example.rstrip()), (0, 0, 0, 2)), sep="\n")

@@ -10,11 +10,9 @@ import click
 
 from keval.cli.call import CommandCall, CommandOptions, SectionedCommand, added_options
 from keval.cli.config_argument import CONFIG_NAMES, config_here, read_config
-from keval.cli.console import print_json
 from keval.cli.display import tell_notices
 from keval.cli.messages import foreign, redactor
 from keval.cli.options import json_option, results_option, selection_options
-from keval.plan.plan import Plan
 from keval.records.formats import counted
 from keval.run.select import Selection, select
 from keval.seams.interfaces import ComparingJudge
@@ -48,6 +46,8 @@ def command(
     """
     from keval.plan.build import make_plan
 
+    if as_json and not live:
+        raise click.UsageError("--json prints what --live finds; add that")
     plan = None
     if config or not live or any(Path(name).is_file() for name in CONFIG_NAMES):
         config = config_here(config)
@@ -60,28 +60,18 @@ def command(
 
         tell_findings(examine(output_dir, plan, redactor()), as_json=as_json)
         return
-    found = _counts(plan)
-    print_json(found) if as_json else click.echo(foreign(f"{config}: valid; {_told(plan, found)}"))
-
-
-def _counts(plan: Plan) -> Mapping[str, int]:
-    """Count what a run of the plan would do; `starts` of servers are the most that there may be."""
-    asked = (
+    judged = sum(
         # No judge compares a trial with itself.
         sum(key.condition != item.plugin.against for key in plan.trials())
         if isinstance(item.plugin, ComparingJudge)
         else plan.trial_count
         for item in plan.scorers.judges
     )
-    judgements = sum(asked) * plan.evaluation.execution.judge_repetitions
-    # Where sharing only shows when the server starts, none is assumed.
+    judged *= plan.evaluation.execution.judge_repetitions
+    # Where sharing only shows when the server starts, none is assumed: the figure is the most that there may be.
     starts = sum(trials for sharing, trials in plan.sharing().values() if sharing is None or not sharing.shared)
-    return {"trials": plan.trial_count, "samples": len(plan.samples), "judgements": judgements, "starts": starts}
-
-
-def _told(plan: Plan, found: Mapping[str, int]) -> str:
-    told = f"{counted(found['trials'], 'trial')} ({counted(found['samples'], 'sample')})"
+    told = f"{config}: valid; {counted(plan.trial_count, 'trial')} ({counted(len(plan.samples), 'sample')})"
     told += "".join(getattr(section, "told", "") for section in plan.evaluation.sections)
-    if judged := found["judgements"]:
+    if judged:
         told += f", {counted(judged, 'judgement')} by {', '.join(item.label for item in plan.scorers.judges)}"
-    return told + (f", up to {found['starts']:,} starts of servers" if found["starts"] else "")
+    click.echo(foreign(told + (f", up to {starts:,} starts of servers" if starts else "")))
