@@ -30,9 +30,40 @@ def _problem(provider: Any) -> str:
 
 
 def test_missing_command() -> None:
-    expected = "server 'weather': command 'no-such-thing' not found; install it or give its path"
+    expected = "server 'weather': command 'no-such-thing' not found; install it or give its path; `uvx NAME` starts a"
 
-    assert expected == _problem(Stdio(command="no-such-thing"))
+    assert _problem(Stdio(command="no-such-thing")).startswith(expected)
+
+
+def test_a_command_that_is_nearly_right_is_told(tmp_path: Path) -> None:
+    (tmp_path / "server.sh").write_text("#!/bin/sh\n", encoding="utf-8")
+
+    told = [_problem(Stdio(command=each, cwd=tmp_path)) for each in ("pythn", "python a.py", "./server.sh")]
+
+    assert told == [
+        "server 'weather': command 'pythn' not found; did you mean 'python'?",
+        "server 'weather': command 'python a.py' not found; write command: python, args: [a.py]",
+        (
+            "server 'weather': command './server.sh' not found; it cannot be run: `chmod +x ./server.sh`, or write the"
+            " program that runs it as the command"
+        ),
+    ]
+
+
+def test_a_program_that_ends_is_told_with_what_it_may_need(tmp_path: Path) -> None:
+    (tmp_path / "harbour.py").write_text("import os; os.environ['HARBOUR_TOKEN']", encoding="utf-8")
+
+    told = [
+        _problem(Stdio(command="python", args=args, cwd=tmp_path)).splitlines()[0]
+        for args in (("harbour.py",), ("habour.py",), ("-c", ""))
+    ]
+
+    ended = "server 'weather' did not come up: Connection closed; "
+    assert told == [
+        f"{ended}it seems to need a variable: write env: {{HARBOUR_TOKEN: '${{HARBOUR_TOKEN}}'}}, and export that",
+        f"{ended}did you mean 'harbour.py'?",
+        f"{ended}it wrote nothing: start its command by hand to see why",
+    ]
 
 
 def test_relative_command_starts_at_cwd(tmp_path: Path) -> None:
@@ -53,9 +84,10 @@ def test_command_is_searched_on_the_path_it_is_given(tmp_path: Path) -> None:
 
 
 def test_cwd_that_is_no_folder(tmp_path: Path) -> None:
-    missing = tmp_path / "missing"
+    missing = tmp_path / "harbor"
+    (tmp_path / "harbour").mkdir()
 
-    expected = f"server 'weather': cwd '{missing}' is not a folder; correct it or leave it out"
+    expected = f"server 'weather': cwd '{missing}' is not a folder; correct it or leave it out; did you mean 'harbour'?"
     assert expected == _problem(Stdio(command="python", cwd=missing))
 
 
@@ -64,7 +96,7 @@ def test_server_that_exits_shows_the_end_of_its_standard_error() -> None:
 
     first, second, *lines = _problem(Stdio(command=sys.executable, args=("-c", code))).splitlines()
 
-    assert "server 'weather' did not come up: Connection closed" == first
+    assert "server 'weather' did not come up: Connection closed; it seems to need a variable: write" in first
     assert "its standard error ends:" == second
     assert [*(f"line {n}" for n in range(31, 50)), "no API key: set WEATHER_KEY"] == lines
 
@@ -223,7 +255,8 @@ def test_list_of_tools_without_end(cursor: str, problem: str) -> None:
 
 @pytest.mark.parametrize("provider", [Http, Sse])
 def test_url_where_nobody_listens(provider: Any) -> None:
-    expected = "server 'weather' at http://127.0.0.1:9/mcp did not come up: All connection attempts failed"
+    told = "All connection attempts failed; nothing listens there: start it, or correct the host and the port"
+    expected = f"server 'weather' at http://127.0.0.1:9/mcp did not come up: {told}"
 
     assert expected == _problem(provider(url="http://user:secret@127.0.0.1:9/mcp?key=secret"))
 
@@ -236,3 +269,16 @@ def test_url_of_another_page(lasting_http: str, provider: Any) -> None:
 
     assert problem.startswith(f"server 'weather' at {url} did not come up: ")
     assert "404 Not Found" in problem
+    assert {Http: f"; try {lasting_http}", Sse: "; if it speaks streamable HTTP, write `type: http`"}[
+        provider
+    ] in problem
+
+
+def test_https_where_nothing_is_encrypted(lasting_http: str) -> None:
+    problem = _problem(Http(url=lasting_http.replace("http:", "https:")))
+
+    assert "; it does not speak TLS: write http:// in its URL" in problem
+
+
+def test_another_transport(lasting_http: str) -> None:
+    assert "; if it speaks streamable HTTP, write `type: http`" in _problem(Sse(url=lasting_http))

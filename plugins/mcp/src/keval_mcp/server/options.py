@@ -14,7 +14,9 @@ from attrs.validators import gt, lt, optional
 
 from keval.errors import PreflightError
 from keval.processes import search_path
+from keval.seams.remedies import remedy
 from keval_clients.network import check_key
+from keval_mcp.server.start_remedies import command_remedy
 
 Algorithm: TypeAlias = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"
@@ -112,11 +114,13 @@ def find_command(label: str, command: str, env: Mapping[str, str], cwd: Path | N
         PreflightError: there is no such executable, or `cwd` is no folder.
     """
     if cwd is not None and not cwd.is_dir():
-        raise PreflightError(f"server '{label}': cwd '{cwd}' is not a folder; correct it or leave it out")
+        told = remedy("file", cwd, FileNotFoundError())
+        raise PreflightError(f"server '{label}': cwd '{cwd}' is not a folder; correct it or leave it out{told}")
     if os.path.dirname(command):
         found = shutil.which((cwd or Path()) / command)
     else:
         found = shutil.which(command, path=search_path(env.get("PATH")))
     if found is None:
-        raise PreflightError(f"server '{label}': command '{command}' not found; install it or give its path")
+        told = command_remedy(command, search_path(env.get("PATH")), cwd or Path())
+        raise PreflightError(f"server '{label}': command '{command}' not found; {told}")
     return os.path.abspath(found)

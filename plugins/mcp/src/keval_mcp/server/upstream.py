@@ -41,6 +41,7 @@ from keval_mcp.server.session import (
     told_changes,
     tool_error,
 )
+from keval_mcp.server.start_remedies import start_remedy
 from keval_mcp.server.streams import LISTEN, TOO_DEEP, UNREADABLE, Junk
 from keval_mcp.server.transports import connect, refusals
 from keval_mcp.server.waiting import ProgressTimeout
@@ -113,7 +114,8 @@ class Upstream:
             await upstream.close()
             raise
         if not upstream.alive:
-            raise upstream._lost(f"{place_of(server)}did not come up: {upstream.reason}")
+            told = start_remedy(server, upstream.reason, upstream._log.tail())
+            raise upstream._lost(f"{place_of(server)}did not come up: {upstream.reason}{told}")
         return upstream
 
     @property

@@ -1,0 +1,56 @@
+"""What to do about a server that does not come up, as far as its errors tell."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from keval.errors import suggestion
+from keval.records.servers import ServerAddress
+from keval.seams.remedies import remedy
+
+_OF_URLS = (
+    ("http", r"HTTP 404", "; try {origin}/mcp"),
+    ("http", r"HTTP 405", "; if it speaks SSE, write `type: sse`"),
+    ("sse", r"40[0-6] ", "; if it speaks streamable HTTP, write `type: http`"),
+    ("", r"\bSSL\b.*(version|record)", "; it does not speak TLS: write http:// in its URL"),
+    ("", r"disconnected|HTTPS port|400 Bad Request", "; if it speaks TLS, write https:// in its URL"),
+    ("", r"attempts failed|refused", "; nothing listens there: start it, or correct the host and the port"),
+    ("", r"Name or service|nodename|getaddrinfo", "; no host has that name: correct it"),
+    ("", r"HTTP (404|405|501)|text/html", "; it is no MCP server: correct the path of the URL"),
+)
+_VARIABLE = re.compile(r"\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b")
+_NEEDED = re.compile(r"KeyError|\b(set|required?|missing|environment|variable|provide|need|not found|undefined)", re.I)
+
+
+def start_remedy(server: ServerAddress, reason: str, said: str) -> str:
+    """Return what to do, by the reason, and what the server said on standard error; an empty text if that is open."""
+    if server.url is not None:
+        parts = urlsplit(server.url)
+        fits = (told for kind, sign, told in _OF_URLS if kind in ("", server.transport) and re.search(sign, reason))
+        told = next((told for told in fits if "/mcp" not in told or parts.path.rstrip("/") != "/mcp"), "")
+        return told.format(origin=f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}")
+    if "closed" not in reason:
+        return ""
+    needed = [name for line in said.splitlines() if _NEEDED.search(line) for name in _VARIABLE.findall(line)]
+    if name := next((each for each in needed if each not in server.env), None):
+        return f"; it seems to need a variable: write env: {{{name}: '${{{name}}}'}}, and export that"
+    if "No such file" in said or "Cannot find module" in said:
+        files = (Path(server.cwd or "") / each for each in server.args if re.search(r"\w\.\w+$", each))
+        return next((told for each in files if (told := remedy("file", each, FileNotFoundError()))), "")
+    return "" if said else "; it wrote nothing: start its command by hand to see why"
+
+
+def command_remedy(command: str, path: str, folder: Path) -> str:
+    """Return what to do about a command that is not found on a PATH, nor in a folder."""
+    first, *others = command.split()
+    if others and shutil.which(first, path=path):
+        return f"write command: {first}, args: [{', '.join(others)}]"
+    if (folder / command).is_file():
+        return f"it cannot be run: `chmod +x {command}`, or write the program that runs it as the command"
+    names = {name for each in path.split(os.pathsep) if os.path.isdir(each) for name in os.listdir(each)}
+    near = suggestion(command, names).removeprefix("; ")
+    return near or "install it or give its path; `uvx NAME` starts a server of PyPI, `npx -y NAME` one of npm"
