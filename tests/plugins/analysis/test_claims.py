@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from keval import open_run
-from keval_analysis.claims import UnverifiedClaim, unverified_claims
+from keval_analysis.claims import UnverifiedClaim, unverified_claims, worst_first
 from tests.conftest import Project
 
 
@@ -45,20 +45,39 @@ def test_claims_are_listed_once_in_the_order_of_the_dataset(project: Project) ->
     assert expected == [*found]
 
 
-def test_the_report_prints_the_first_five(project: Project) -> None:
-    ran(project, z=["it is\nso", "x" * 300], m=[], a=["it is not"], b=["neither"])
-    told = project.keval("report", str(project.run_directory()), "--explain").stdout
-    lines = [" ".join(line.split()) for line in told.splitlines()]
+def test_a_run_ends_with_the_ten_worst_claims(project: Project) -> None:
+    ran(project, z=["it is\nso", "x" * 300], m=[], a=["it is not"], b=[str(n) for n in range(4)])
+    run = str(project.run_directory())
+    texts = {flag: project.keval("report", run, *flag.split()).stdout for flag in ("", "--explain")}
+    lines = {flag: [" ".join(line.split()) for line in text.splitlines()] for flag, text in texts.items()}
 
-    at = lines.index("wary flagged unverified claims in 12 of 16 judgements: keval show RUN --sample ID")
-    assert [
-        "z (old plain): it is so",
-        f"z (old plain): {'x' * 82}…",
-        "z (old docs): it is so",
-        f"z (old docs): {'x' * 83}…",
-        "a (old plain): it is not",
-        "3 more are on the page: keval report RUN --html FILE",
-    ] == lines[at + 1 : at + 7]
+    at = lines[""].index("14 claims that no source supports; those of the worst answers first:")
+    assert ["z (old plain): it is so", f"z (old plain): {'x' * 82}…"] == lines[""][at + 1 : at + 3]
+    assert ["b (old plain): 3", "4 more: keval show RUN --unverified"] == lines[""][at + 10 : at + 12]
+    assert "wary flagged unverified claims in 12 of 16 judgements: keval show RUN --unverified" in lines["--explain"]
+
+
+def test_the_claims_of_the_worst_answers_come_first() -> None:
+    scores = {"a": 4.0, "b": 1.5, "c": None, "d": 3.0}
+    claims = [UnverifiedClaim(name, "old", "docs", 1, name, "wary", "so", score=each) for name, each in scores.items()]
+    found = UnverifiedClaim("e", "old", "docs", 1, "e", "wary", "so", "search #1", 1.0)
+
+    assert ["b", "d", "a", "c"] == [claim.sample for claim in worst_first([*claims, found])]
+
+
+def test_show_lists_them_all(project: Project) -> None:
+    ran(project, z=["it is so"], a=["it is not", "\x1b[2J"])
+    run = str(project.run_directory())
+
+    printed = project.keval("show", run, "--unverified", "--limit", "5").stdout.splitlines()
+    data = project.keval("show", run, "--unverified", "--json").data
+    markdown = project.keval("report", run, "--markdown", str(project.root / "out.md"))
+
+    assert (["old/plain/z/1", "  wary: it is so"], "5 claims that no source supports") == (printed[:2], printed[-1])
+    assert "  wary: \ufffd[2J" in printed
+    assert (6, 2.0) == (len(data), data[0]["score"])
+    assert markdown.code == 0, markdown.stderr
+    assert "- z (old plain): it is so" in (project.root / "out.md").read_text(encoding="utf-8")
 
 
 def test_the_report_names_a_run_that_is_not_in_results_by_its_path(project: Project) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import fmean as mean
 
 import attrs
 
@@ -16,7 +17,7 @@ class UnverifiedClaim:
     """What an answer states and a judge could neither confirm nor refute; `trial` is the id of the answer's trial.
 
     `source` has the tool results that the claim is in, such as `search #2`, and is empty if it is in none; `None`
-    if no rubric of claims has looked for it.
+    if no rubric of claims has looked for it. `score` is the mean of what that judge gave the answer.
     """
 
     sample: str
@@ -27,6 +28,7 @@ class UnverifiedClaim:
     judge: str
     text: str
     source: str | None = None
+    score: float | None = attrs.field(default=None, eq=False)
 
 
 def unverified_claims(run: Run, summary: Summary | None = None) -> tuple[UnverifiedClaim, ...]:
@@ -39,7 +41,10 @@ def unverified_claims(run: Run, summary: Summary | None = None) -> tuple[Unverif
     if summary is not None and not traced and not any(entry.flagged for entry in summary.judging):
         return ()
     found: dict[UnverifiedClaim, str | None] = {}
+    values: dict[tuple[str, str], list[float]] = {}
     for line in run.scores():
+        if line.judge and line.score.value is not None:
+            values.setdefault((line.trial, line.judge), []).append(line.score.value)
         of = (line.sample, line.agent, line.condition, line.repetition, line.trial, line.judge or "")
         for text in (line.judgement and line.judgement.unverified_claims) or ():
             found.setdefault(UnverifiedClaim(*of, text), None)
@@ -47,8 +52,17 @@ def unverified_claims(run: Run, summary: Summary | None = None) -> tuple[Unverif
         found.update((UnverifiedClaim(*of, text), source) for text, source in _traced(line.score))
     # Most runs have none, and need no ids.
     places = run.samples.positions if found else {}
-    claims = (attrs.evolve(claim, source=source) for claim, source in found.items())
+    means = {answer: mean(given) for answer, given in values.items()}
+    claims = (
+        attrs.evolve(claim, source=source, score=means.get((claim.trial, claim.judge)))
+        for claim, source in found.items()
+    )
     return tuple(sorted(claims, key=lambda claim: places.get(claim.sample, len(places))))
+
+
+def worst_first(claims: Iterable[UnverifiedClaim]) -> Sequence[UnverifiedClaim]:
+    """Return the claims that are in no tool result, those of the answers with the lowest scores first."""
+    return sorted((each for each in claims if not each.source), key=lambda each: (each.score is None, each.score or 0))
 
 
 def _traced(score: Score) -> Iterator[tuple[str, str]]:

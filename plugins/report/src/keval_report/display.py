@@ -72,7 +72,6 @@ def show_end(
         print_json(to_plain(summary))
     elif not quiet:
         level: Level = "first" if detail == "first" else "explained"
-        claims = unverified_claims(run, summary) if level == "explained" else ()
         print_report(
             summary,
             data_console(),
@@ -80,7 +79,7 @@ def show_end(
             questions=run.manifest.dataset.samples,
             under_way=under_way,
             level=level,
-            claims=claims,
+            claims=unverified_claims(run, summary),
             tables=detail == "wide",
         )
     # The report, which has the verdicts, is not shown then.

@@ -16,7 +16,7 @@ from rich.text import Text
 from keval.cli.console import safe
 from keval.records.formats import counted, interval, number, percent
 from keval.store.run import Run
-from keval_analysis.claims import UnverifiedClaim
+from keval_analysis.claims import UnverifiedClaim, worst_first
 from keval_analysis.findings.anchors import AnchorFindings
 from keval_analysis.findings.draws import Draw
 from keval_analysis.findings.reviews import (
@@ -28,6 +28,7 @@ from keval_analysis.findings.reviews import (
     ThumbScores,
 )
 from keval_analysis.findings.summary import Summary
+from keval_report.claims import Level
 from keval_report.words import display_names, joined, one_line, padded, rubric_name, shortened, with_interval
 
 if TYPE_CHECKING:  # with NumPy, which only a draw needs
@@ -54,7 +55,7 @@ def judging_lines(summary: Summary) -> Iterator[str]:
         took = [entry for entry in summary.judging if entry.judge == judge]
         if flagged := sum(entry.flagged for entry in took):
             told = sum(entry.told for entry in took)
-            yield f"{judge} flagged unverified claims in {flagged} of {told} judgements: keval show RUN --sample ID"
+            yield f"{judge} flagged unverified claims in {flagged} of {told} judgements: keval show RUN --unverified"
 
 
 def anchor_lines(summary: Summary) -> Iterator[str]:
@@ -82,16 +83,30 @@ def _drift(found: AnchorFindings) -> str:
     return f"drift {told} on {drift.n} since {drift.against}{changes}"
 
 
-def claim_lines(claims: Sequence[UnverifiedClaim], width: int) -> Iterator[Text]:
-    """Yield the first claims that judges could not verify; the others are counted, and those that are in results."""
-    loose = [claim for claim in claims if not claim.source]
-    for claim in loose[:_MOST_CLAIMS]:
-        line = safe(f"  {one_line(claim.sample)} ({claim.agent} {claim.condition}): {one_line(claim.text)}")
+def claim_texts(claims: Sequence[UnverifiedClaim]) -> Sequence[str]:
+    """Return the claims that are in no tool result, with their answers, the worst answers first."""
+    return [
+        f"{one_line(each.sample)} ({each.agent} {each.condition}): {one_line(each.text)}"
+        for each in worst_first(claims)
+    ]
+
+
+def claim_lines(claims: Sequence[UnverifiedClaim], width: int, level: Level = "explained") -> Iterator[Text]:
+    """Yield the worst claims that judges could not verify; the others are counted, and those that are in results."""
+    loose = claim_texts(claims)
+    if loose and level == "first":
+        yield Text(
+            f"{counted(len(loose), 'claim')} that no source supports; those of the worst answers first:", "yellow"
+        )
+    for told in loose[:_MOST_CLAIMS]:
+        line = safe(f"  {told}")
         line.truncate(width, overflow="ellipsis")
         yield line
     if len(loose) > _MOST_CLAIMS:
-        yield Text(f"  {len(loose) - _MOST_CLAIMS:,} more are on the page: keval report RUN --html FILE")
-    if traced := Counter(claim.source.partition(" #")[0] for claim in claims if claim.source):
+        yield Text(f"  {len(loose) - _MOST_CLAIMS:,} more: keval show RUN --unverified")
+    if level == "explained" and (
+        traced := Counter(claim.source.partition(" #")[0] for claim in claims if claim.source)
+    ):
         tools = ", ".join(f"{one_line(tool)} {count:,}" for tool, count in traced.most_common())
         yield safe(f"claims beyond the golden answers that are in tool results: {tools}")
 
@@ -104,7 +119,7 @@ AGREEMENT_HEADS = ("answers", "weighted kappa", "95 % interval", "alpha", "same 
 """The heads of a table of judges' agreement with people, after rubric and judge."""
 _HEADS = ("judges with people", "weighted kappa", "same level", "judge - people", "n")
 _MOST_SCORERS = 6
-_MOST_CLAIMS = 5
+_MOST_CLAIMS = 10
 _MOST_REASONS = 3
 _NOT_RANDOM = {
     "draw": "answers drawn before the run had its present questions",

@@ -15,6 +15,7 @@ from keval.cli.options import json_option, results_option
 from keval.errors import RunError
 from keval.store.run import Run, find_run
 from keval.store.serialization import score_line, to_plain, trial_line
+from keval_analysis.claims import unverified_claims, worst_first
 from keval_analysis.seal import SealCheck
 from keval_report.contexts import describe_differences, print_differences
 from keval_report.display import tell_changed
@@ -39,6 +40,7 @@ _WORST = 20
 @click.option("--contexts", is_flag=True, help="Show how the servers of the conditions differ.")
 @click.option("--failed", is_flag=True, help="List the trials that failed, with their messages.")
 @click.option("--unscored", is_flag=True, help="List the scores without a value, with their reasons.")
+@click.option("--unverified", is_flag=True, help="List the claims that no source supports, in the worst answers first.")
 @click.option("--worst", metavar="METRIC", help="List the trials that scored worst; METRIC@JUDGE for one judge.")
 @click.option("--reviews", is_flag=True, help="List what people said of answers, by hand.")
 @click.option("--limit", type=_POSITIVE, metavar="N", help="List at most N.  [default: 20 of the worst, else all]")
@@ -56,6 +58,7 @@ def command(
     contexts: bool,
     failed: bool,
     unscored: bool,
+    unverified: bool,
     worst: str | None,
     reviews: bool,
     limit: int | None,
@@ -63,8 +66,11 @@ def command(
     as_json: bool,
 ) -> None:
     """Show RUN: a path, an id or its start, or `latest`; or one trial or sample of it, or what went wrong in it."""
-    if sum((trial is not None, sample is not None, contexts, failed, unscored, worst is not None, reviews)) > 1:
-        kinds = "--trial, --sample, --contexts, --failed, --unscored, --worst and --reviews"
+    if (
+        sum((trial is not None, sample is not None, contexts, failed, unscored, unverified, worst is not None, reviews))
+        > 1
+    ):
+        kinds = "--trial, --sample, --contexts, --failed, --unscored, --unverified, --worst and --reviews"
         raise click.UsageError(f"{kinds} exclude each other; choose one")
     if request and trial is None:
         raise click.UsageError("--request goes with --trial: it shows what the model of one trial was sent")
@@ -74,8 +80,8 @@ def command(
         raise click.UsageError("--full goes with --trial alone: it shows all that the trial left")
     if repetition is not None and sample is None:
         raise click.UsageError("--repetition goes with --sample; a trial's id has its repetition")
-    if limit is not None and not (failed or unscored or worst is not None or reviews):
-        raise click.UsageError("--limit goes with --failed, --unscored, --worst or --reviews")
+    if limit is not None and not (failed or unscored or unverified or worst is not None or reviews):
+        raise click.UsageError("--limit goes with --failed, --unscored, --unverified, --worst or --reviews")
     found, console = find_run(run, output_dir), data_console()
     if trial is not None and request:
         _show_request(found, trial)
@@ -95,6 +101,9 @@ def command(
     elif unscored:
         lines = found.scores()
         _print_array(lists.describe_unscored(lines, limit)) if as_json else lists.print_unscored(lines, limit, console)
+    elif unverified:
+        claims = worst_first(unverified_claims(found))[:limit]
+        _print_array(map(attrs.asdict, claims)) if as_json else lists.print_claims(claims, console)
     elif reviews:
         said = found.reviews()
         _print_array(map(attrs.asdict, said[:limit])) if as_json else print_reviews(said, limit, console)

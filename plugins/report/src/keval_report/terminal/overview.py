@@ -93,6 +93,7 @@ def print_report(
         *(Text(line, "dim") for line in labelled("runs", chosen, width)),
         *(() if explained else map(Text, labelled("texts", [*activation_texts(summary)], width))),
         *(Text(line, "red") for line in labelled("lost", lost, width)),
+        *(() if explained else claim_lines(claims, width, level)),
         *(Text(line) for name, told in part_lines(summary) for line in labelled(name, [*map(one_line, told)], width)),
         *gate_lines(summary.gates, width, level, decided_on(summary.replay)),
         *unmet_lines(summary.unmet, level),

@@ -17,12 +17,13 @@ from rich.text import Text
 
 from keval.cli.console import safe
 from keval.errors import RunError, suggestion
-from keval.records.formats import time_span
+from keval.records.formats import counted, time_span
 from keval.records.manifest import ReplayEntry
 from keval.records.scores import Score, ScoreLine, Scorer
 from keval.records.trial import Sample, Trial
 from keval.store.run import Run
 from keval.store.serialization import score_line, to_plain, trial_line
+from keval_analysis.claims import UnverifiedClaim
 from keval_analysis.scorer_names import named_scorers
 from keval_report.origin import replay_label
 from keval_report.transcripts import Bands, call_lines, claims, read_pieces, verdict, whose
@@ -52,6 +53,14 @@ def print_failed(trials: Iterable[Trial], limit: int | None, console: Console) -
         kind = f"  {trial.failure.stage}: {trial.failure.kind}{tried}: "
         console.print(Text.assemble((kind, "red"), safe(trial.failure.message)))
     console.print(_count(shown, "failed trials", limit))
+
+
+def print_claims(claims: Sequence[UnverifiedClaim], console: Console) -> None:
+    """Print claims that judges could not verify, each with the trial whose answer makes it."""
+    for claim in claims:
+        console.print(safe(claim.trial, "bold"), soft_wrap=True)
+        console.print(Text.assemble((f"  {claim.judge}: ", "yellow"), safe(claim.text)))
+    console.print(f"{counted(len(claims), 'claim')} that no source supports")
 
 
 def describe_unscored(scores: Iterable[ScoreLine], limit: int | None) -> Iterator[dict[str, Any]]:
