@@ -78,12 +78,7 @@ class ConfigError(KevalError):
 
 
 class PluginError(KevalError):
-    """A plugin is unknown, owned twice, does not import, or is no plugin of its kind.
-
-    `suggests` says whether the message names another one that may be meant.
-    """
-
-    suggests = False
+    """A plugin is unknown, owned twice, does not import, or is no plugin of its kind."""
 
 
 class PreflightError(KevalError):

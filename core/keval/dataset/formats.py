@@ -15,7 +15,6 @@ from keval.config.source import Source
 from keval.errors import ConfigError, Problem
 from keval.files import LineFile
 from keval.seams.infrastructure import DatasetRequest, RawRecord
-from keval.seams.remedies import remedy
 
 
 @attrs.define
@@ -38,10 +37,10 @@ class JsonLines:
                 try:
                     data = orjson.loads(text)
                 except orjson.JSONDecodeError as error:
-                    # Bytes that are not UTF-8 are an error of the whole file.
+                    text.decode()  # bytes that are not UTF-8 are an error of the whole file
                     place = f"{request.path}:{number}:{error.colno}"
-                    told = remedy("json", text.decode()) or "; one object a line"
-                    yield Problem(place, f"not valid JSON: {error.msg}{told}")
+                    told = "one object a line, with no comma after it; of an array, name the file .json"
+                    yield Problem(place, f"not valid JSON: {error.msg}; {told}")
                     continue
                 starts.append(start)
                 # The file may be edited before the line is read again for its sample.

@@ -16,7 +16,6 @@ from keval.config.evaluation import DatasetFile
 from keval.errors import suggestion
 from keval.records.transcript import Message
 from keval.records.trial import Expectation, Sample
-from keval.seams.remedies import remedy
 
 _KEPT = 256
 """How many samples stay in memory; the trials of one sample follow each other."""
@@ -112,7 +111,7 @@ def sample_of(record: Any, file: DatasetFile) -> Sample:
     if file.question_key in record and (not isinstance(question, str) or not question.strip()):
         raise ValueError(f"the question under {file.question_key!r} is no text, or an empty one")
     if not isinstance(question, str):
-        hint = remedy("columns", record) or suggestion(file.question_key, record, "the record has")
+        hint = suggestion(file.question_key, record, "the record has")
         raise ValueError(f"no question under {file.question_key!r}{hint} {NAMES_QUESTION_KEY}")
     answers = _answers(record.get(file.answer_key))
     if not isinstance(record.get("accepted", True), bool):

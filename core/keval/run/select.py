@@ -10,7 +10,7 @@ import attrs
 from keval.config.evaluation import Evaluation, PluginSpec
 from keval.config.sections import implied_judge
 from keval.config.structure import read_model
-from keval.errors import PluginError, Problem, suggestion
+from keval.errors import HINT, PluginError, Problem, suggestion
 from keval.seams import registry
 from keval.seams.dialects import renamed
 
@@ -101,7 +101,7 @@ def _chosen(
                 matching = [_added(flag, group, name, specs, chosen.values())]
             except PluginError as error:
                 # The label of the config that is meant is told in place of all that is installed.
-                near = "" if error.suggests else suggestion(name, [spec.label for spec in specs])
+                near = "" if HINT in str(error) else suggestion(name, [spec.label for spec in specs])
                 told = f"no {flag[2:]} is labelled {name!r}{near}" if near else str(error)
                 problems.append(Problem(f"{flag} {name}", told))
         chosen.update((spec.label, spec) for spec in matching)

@@ -142,11 +142,8 @@ def find(group: str, name: str) -> Component:
     if (package := package_of(group, name)) and all(owner.distribution != package for owner in components(group)):
         raise PluginError(f"the {kind} {name!r} {missing_package(package)}")
     listed = ", ".join(known) or "none" if len(known) <= _MOST_NAMED else f"{len(known)} others"
-    near = suggestion(name, known)
-    hint = near or f"; installed: {listed} (`keval plugins` lists all)"
-    unknown = PluginError(f"no {kind} named {name!r} is installed{hint}")
-    unknown.suggests = bool(near)
-    raise unknown
+    hint = suggestion(name, known) or f"; installed: {listed} (`keval plugins` lists all)"
+    raise PluginError(f"no {kind} named {name!r} is installed{hint}")
 
 
 def select(group: str, name: str) -> Sequence[Component]:

@@ -230,7 +230,10 @@ DATASETS = {
     "empty": ("", "eval.yaml:2:9: {q}: the dataset is empty; add at least one question"),
     "broken line": (
         '{"id": "a", "question": "How?"}\n{"id": \n',
-        "{q}:2:8: not valid JSON: unexpected end of data; one object a line",
+        (
+            "{q}:2:8: not valid JSON: unexpected end of data;"
+            " one object a line, with no comma after it; of an array, name the file .json"
+        ),
     ),
     "no question": (
         '{"id": "a", "qestion": "How?"}\n',

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,6 +36,10 @@ class Csv:
             columns = rows.fieldnames or ()
             if repeated := [name for index, name in enumerate(columns) if name in columns[:index]]:
                 yield Problem(f"{path}:1", f"the column {repeated[0]!r} stands there twice; keep one")
+                return
+            if len(columns) == 1 and (other := set(columns[0]) & set(";|\t")):
+                told = f"the header is one column; say what separates cells: `delimiter: {json.dumps(other.pop())}`"
+                yield Problem(f"{path}:1", f"{told} beside `path:`")
                 return
             for row in rows:
                 record: dict[str, Any] = {}

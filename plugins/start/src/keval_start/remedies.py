@@ -180,21 +180,6 @@ def for_yaml(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> str:
     return told.format(found, (error.context_mark or mark).line + 1, beside + 1, indent + 1)
 
 
-def for_json(line: str) -> str:
-    """Return what to do about a line that is no object of JSON."""
-    if line.rstrip().endswith(","):
-        return "; remove the comma at its end: one object a line, with nothing between them"
-    is_part = line.lstrip().startswith("[") or line.strip() == "{"
-    return "; write each object in one line, or name a file with one array of objects .json" if is_part else ""
-
-
-def for_columns(record: Mapping[str, Any]) -> str:
-    """Return what separates the cells of a table of which only one column was found."""
-    header = next(iter(record), "")
-    other = next((each for each in ";\t|," if len(record) == 1 and each in header), None)
-    return f"; its header is one column: say `delimiter: {json.dumps(other)}` beside `path:`" if other else ""
-
-
 def _write(value: Any) -> str:
     """Return a value as one writes it in YAML; nothing for none, or if it is long."""
     plain = json.loads(json.dumps(value))  # of texts in which variables were filled in, too
