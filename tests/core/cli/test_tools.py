@@ -107,19 +107,20 @@ def test_what_the_config_changes_is_shown_beside_what_the_server_says(project: P
         "      results are scrambled",
         "      search is named find",
         "      find has a different description (about 8 → 2 tokens)",
-        "        - Finds pages. Use it first.",
+        "        - Finds pages.",
+        "        - Use it first.",
         "        + Finds.",
-        "      query of find has a different description (about 5 → 2 tokens)",
-        "        - Words to look for.",
-        "        + Words.",
+        "      find has a different definition",
+        '        - inputSchema.properties.query.description: "Words to look for."',
+        '        + inputSchema.properties.query.description: "Words."',
         "      drop is removed",
-    ] == lines[at + 1 : at + 10]
+    ] == lines[at + 1 : at + 11]
     (server,) = data["servers"]
     assert (["find"], ["search", "drop"]) == (
         [tool["name"] for tool in server["tools"]],
         [tool["name"] for tool in server["original"]["tools"]],
     )
-    assert ("pages", ["renamed", "description", "parameter", "left out"]) == (
+    assert ("pages", ["renamed", "description", "definition", "left out"]) == (
         data["from"],
         [change["kind"] for change in server["changes"]],
     )

@@ -9,8 +9,8 @@ import attrs
 import pytest
 
 from keval import Run
-from keval.records.manifest import AgentEntry, ConditionEntry, DatasetEntry, Manifest
-from keval_analysis.composition import Difference, parts_of, what_differs
+from keval.records.manifest import AgentEntry, ConditionEntry, DatasetEntry, Manifest, TextEntry
+from keval_analysis.composition import Difference, changed_parts, parts_of, what_differs
 
 MANIFEST = Manifest(
     run="20260101-000000-aaaa",
@@ -32,8 +32,8 @@ MANIFEST = Manifest(
 
 
 def of(manifest: Manifest) -> Run:
-    """A run without a directory."""
-    return cast("Run", SimpleNamespace(manifest=manifest))
+    """A run without a directory, whose texts are what they are referred to by."""
+    return cast("Run", SimpleNamespace(manifest=manifest, blob=str.encode))
 
 
 def test_a_part_is_told_once_and_what_is_not_set_is_not_told() -> None:
@@ -87,3 +87,32 @@ def test_agents_of_other_names_are_held_against_each_other() -> None:
     found = [*what_differs(of(now), of(MANIFEST), {"two": "one"})]
 
     assert [Difference("agent", "two", "one"), Difference("option agents.two.temperature", "0.7", "0.2")] == found
+
+
+def given(sha256: str, **texts: str) -> Manifest:
+    """A run with a context of skills, which it keeps, or as of before runs kept them."""
+    entry = TextEntry("skill", sha256, ("filing", *texts), texts=texts)
+    return attrs.evolve(MANIFEST, conditions={"with_docs": ConditionEntry(("docs",), texts={"docs": entry})})
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        (given("a" * 64, b="Be."), given("b" * 64, b="Do."), ["text of b of docs under with_docs"]),
+        # Another file of the skill, a skill that is new, and an older run, are told by names and digests.
+        (given("a" * 64, b="Be."), given("b" * 64, b="Be."), ["parts of docs under with_docs"]),
+        (given("a" * 64, b="Be."), given("b" * 64, b="Be.", c="See."), ["parts of docs under with_docs"]),
+        (given("a" * 64), given("b" * 64, b="Be."), ["parts of docs under with_docs"]),
+        (given("a" * 64, b="Be."), given("a" * 64, b="Be."), []),
+    ],
+)
+def test_texts_of_contexts_are_told_by_their_words_where_both_runs_have_them(
+    before: Manifest, now: Manifest, told: list[str]
+) -> None:
+    assert told == [each.what for each in what_differs(of(now), of(before), {"one": "one"})]
+
+
+def test_a_history_tells_texts_by_their_digests() -> None:
+    found = changed_parts(parts_of(given("b" * 64, b="Do.")), parts_of(given("a" * 64, b="Be.")))
+
+    assert [("parts of", "docs under with_docs")] == [(each.kind, each.name) for each in found]

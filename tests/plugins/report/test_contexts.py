@@ -55,9 +55,9 @@ with_terse: pages against with_pages
   search has a different description (about 11 → 10 tokens)
     - Finds <b>all</b> the pages.
     + Finds <b>some</b> pages.
-  query of search has a different description (about 5 → 2 tokens)
-    - What to look for.
-    + Words.
+  search has a different definition
+    - inputSchema.properties.query.description: "What to look for."
+    + inputSchema.properties.query.description: "Words."
 
 with_renamed: pages against with_pages
   every result is 'No.'
@@ -65,9 +65,9 @@ with_renamed: pages against with_pages
   find has a different description (about 11 → 10 tokens)
     - Finds <b>all</b> the pages.
     + Finds <b>some</b> pages.
-  query of find has a different description (about 5 → 2 tokens)
-    - What to look for.
-    + Words.
+  find has a different definition
+    - inputSchema.properties.query.description: "What to look for."
+    + inputSchema.properties.query.description: "Words."
   drop is removed
 
 with_renamed: more is added
@@ -86,6 +86,7 @@ bare: pages is left out
         (each["condition"], each["against"]) for each in data[:2]
     ]
     assert "- with\\_terse, pages against with\\_pages: search has a different description" in markdown
+    assert "tokens): -Finds &lt;b&gt;all&lt;/b&gt; the pages. +Finds &lt;b&gt;some" in markdown
     page = (project.root / "page.html").read_text(encoding="utf-8")
     assert "Finds <del>&lt;b&gt;all&lt;/b&gt; the</del> <ins>&lt;b&gt;some&lt;/b&gt;</ins> pages." in page
 

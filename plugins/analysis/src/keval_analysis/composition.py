@@ -36,7 +36,7 @@ _NO_OPTIONS = (
 _OF_A_WHOLE: Mapping[str, Sequence[str]] = {
     "agent": ("model of agent", "answers of agent"),
     "condition": (
-        *("prompt of", "contexts of", "tools of", "listing of"),
+        *("prompt of", "contexts of", "tools of", "listing of", "parts of"),
         *("instructions of", "text of", "description of", "definition of"),
     ),
 }
@@ -87,15 +87,7 @@ def parts_of(manifest: Manifest, labels: Mapping[str, str] | None = None, texts:
     config = {**manifest.config, **written, "contexts": used_contexts(attrs.evolve(manifest, conditions=own))}
     servers = {f"{name} under {of}": each for of, entry in conditions.items() for name, each in entry.servers.items()}
     listed = texts["instructions of"] if texts else {}
-    digests = {
-        "listing of": {name: _digest(server.listing) for name, server in servers.items()},
-        "text of": {
-            f"{part} of {name} under {label}": _digest(sha256)
-            for label, entry in conditions.items()
-            for name, text in entry.texts.items()
-            for part, sha256 in text.texts.items()
-        },
-    }
+    given = {f"{name} under {of}": each for of, entry in conditions.items() for name, each in entry.texts.items()}
     found: dict[str, Mapping[str, object]] = {
         "evaluation": {"": manifest.evaluation},
         "dataset": {"": _digest(dataset.sha256)},
@@ -115,7 +107,8 @@ def parts_of(manifest: Manifest, labels: Mapping[str, str] | None = None, texts:
             name: ", ".join(server.tools) + ("" if name in listed else f" ({_digest(server.sha256)})")
             for name, server in servers.items()
         },
-        **(texts or digests),
+        "parts of": {name: f"{', '.join(text.parts)} ({_digest(text.sha256)})" for name, text in given.items()},
+        **(texts or {"listing of": {name: _digest(server.listing) for name, server in servers.items()}}),
         "model of judge": {label: entry.model for label, entry in manifest.judges.items()},
         "version of scorer": {
             f"{each.metric} by {each.judge}" if each.judge else each.metric: each.digest for each in manifest.scorers
@@ -138,10 +131,15 @@ def changed_parts(now: Parts, before: Parts) -> Iterator[PartChange]:
     alone: dict[str, Collection[str]] = {}
     for whole, kinds in _OF_A_WHOLE.items():
         alone |= dict.fromkeys(kinds, now.get(whole, {}).keys() ^ before.get(whole, {}).keys())
-    tools, definitions = ([of.get(kind, {}) for of in (now, before)] for kind in ("tools of", "definition of"))
-    # The names of tools tell which are new, and a digest of tools more than that of all that a server lists.
+    tools, definitions, texts = (
+        [of.get(kind, {}) for of in (now, before)] for kind in ("tools of", "definition of", "text of")
+    )
+    # The names of tools and parts tell which are new, and their digests nothing that their words do not.
     told = dict.fromkeys(("description of", "definition of"), definitions[0].keys() ^ definitions[1].keys())
+    told["text of"] = texts[0].keys() ^ texts[1].keys()
     told["listing of"] = {name for name, _ in tools[0].items() ^ tools[1].items()}
+    changed = {name for name, _ in texts[0].items() ^ texts[1].items()}
+    told["parts of"] = {*map(_context, changed - told["text of"])} - {*map(_context, told["text of"])}
     for kind, ours in now.items():
         theirs = before.get(kind, {})
         for name in dict.fromkeys((*ours, *theirs)):
@@ -150,6 +148,11 @@ def changed_parts(now: Parts, before: Parts) -> Iterator[PartChange]:
             # The name of what a server has ends with its condition; see `parts_of`.
             if name.rpartition(" under ")[2] not in alone.get(kind, ()):
                 yield PartChange(kind, name, ours.get(name), theirs.get(name))
+
+
+def _context(name: str) -> str:
+    """Return of which context a text is, and under which condition, by its name."""
+    return name.partition(" of ")[2]
 
 
 def what_differs(now: Run, before: Run, agents: Mapping[str, str]) -> Iterator[Difference]:

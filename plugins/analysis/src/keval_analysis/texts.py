@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from difflib import unified_diff
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from keval.errors import RunError
 from keval.records.servers import ServerListing
@@ -33,16 +33,19 @@ def texts_of(run: Run) -> Texts:
                 continue
             found["instructions of"][f"{name} under {label}"] = listing.instructions or ""
             for tool in listing.tools:
-                rest = leaves("", {key: value for key, value in tool.items() if key not in ("name", "description")})
                 of = f"{tool.get('name')} of {name} under {label}"
-                found["description of"][of] = str(tool.get("description") or "")
-                found["definition of"][of] = "\n".join(
-                    sorted(f"{path}: {dump(value).decode()}" for path, value in rest)
-                )
+                found["description of"][of], found["definition of"][of] = words_of(tool)
         for name, context in condition.texts.items():
             for part, sha256 in context.texts.items():
                 found["text of"][f"{part} of {name} under {label}"] = run.blob(sha256).decode("utf-8", "replace")
     return found
+
+
+def words_of(tool: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a tool's description, and its definition besides that."""
+    rest = leaves("", {key: value for key, value in tool.items() if key not in ("name", "description")})
+    definition = sorted(f"{path}: {dump(value).decode()}" for path, value in rest)
+    return str(tool.get("description") or ""), "\n".join(definition)
 
 
 def listing_of(run: Run, sha256: str | None) -> ServerListing | None:

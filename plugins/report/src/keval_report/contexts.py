@@ -27,7 +27,7 @@ from keval_report.words import folded, one_line
 
 def change_words(change: ListingChange) -> str:
     """Return in a few words what differs, without the texts themselves."""
-    tool, parameter = one_line(change.tool or ""), one_line(change.parameter or "")
+    tool = one_line(change.tool or "")
     match change.kind:
         case "added":
             return f"{tool} is added"
@@ -37,13 +37,11 @@ def change_words(change: ListingChange) -> str:
             return f"{one_line(change.before or '')} is named {tool}"
         case "description":
             return f"{tool} has a different description ({_sizes(change)})"
-        case "parameter":
-            return f"{parameter} of {tool} has a different description ({_sizes(change)})"
         case "instructions":
             told = "hidden" if change.after is None else "replaced"
             return f"the server's instructions are {told} ({_sizes(change)})"
         case "definition":
-            return f"{parameter} of {tool} {'is removed' if change.after is None else 'differs'}"
+            return f"{tool} has a different definition"
 
 
 def intervention_words(interventions: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -101,20 +99,16 @@ def diff_lines(
 
     With `most`, so many are yielded, and how many more there are, beside which `more` is told.
     """
-    lines: list[Text] = []
-    for mark, text in ((line[:1], line[1:]) for line in diff):
-        at = indent + 2 + min(_DEEPEST, len(text) - len(text.lstrip(" ")))
-        first, *others = [*folded(one_line(text), width, indent=at, hanging=at)] or [" " * at]
-        style = {"-": "red", "+": "green"}.get(mark, "dim")
-        lines += [Text(line.rstrip(), style) for line in (f"{' ' * indent}{mark}{first[indent + 1 :]}", *others)]
-    cut = most is not None and len(lines) > most + 1  # a line that says that there is one more is no shorter
-    yield from lines[:most] if cut else lines
-    if cut:
-        yield Text(f"{' ' * indent}+{len(lines[most:])} more lines{more}", "dim")
-
-
-_DEEPEST = 12
-"""Spaces at the beginning of a line, as JSON has them, that are kept."""
+    lines = [
+        Text(row, {"-": "red", "+": "green"}.get(line[0], "dim"))
+        for line in diff
+        for row in folded(
+            f"{line[0]} {one_line(line[1:])}", width, indent=indent + 2 * (line[0] == " "), hanging=indent + 2
+        )
+    ]
+    if most is not None and len(lines) > most + 1:  # a line that says that there is one more is no shorter
+        lines[most:] = [Text(f"{' ' * indent}+{len(lines) - most} more lines{more}", "dim")]
+    yield from lines
 
 
 def _sizes(change: ListingChange) -> str:
@@ -123,6 +117,8 @@ def _sizes(change: ListingChange) -> str:
 
 
 _ITSELF = "what the server says"
+SHORT = 8
+"""Lines of a diff that are shown where it is one thing among others."""
 
 
 @attrs.frozen
@@ -174,7 +170,10 @@ def servers_between(run: Run, label: str, against: Run, base: str) -> list[Serve
 def difference_texts(run: Run) -> Iterator[tuple[str, str]]:
     """Yield each condition with a changed server, and in words how it differs. Raises RunError."""
     for each in server_differences(run):
-        if words := [*each.calls, *map(change_words, each.changes or ())]:
+        changes = (
+            ": ".join(filter(None, (change_words(one), " ".join(one.diff[:SHORT])))) for one in each.changes or ()
+        )
+        if words := [*each.calls, *changes]:
             yield f"{one_line(each.condition)}, {one_line(each.server)} against {_against(each)}", "; ".join(words)
 
 
@@ -260,12 +259,9 @@ def _between(
 def _from_itself(run: Run, label: str, name: str, server: ServerEntry) -> ServerDifference | None:
     if not server.interventions:
         return None
-    old, new = listing_of(run, server.original_listing), listing_of(run, server.listing)
-    changes: tuple[ListingChange, ...] | None = None
-    if old is not None and new is not None:
-        changes = tuple(listing_changes(old, new, renamed_by(server.interventions, server.aliases)))
-    calls = tuple(call_words(server.interventions, server.answers))
-    return ServerDifference(label, name, None, calls=calls, changes=changes)
+    # Without a digest, so that nobody takes what is not in the run to be the same.
+    said = attrs.evolve(server, listing=server.original_listing, sha256="", interventions=(), aliases={}, answers=None)
+    return _between(run, ServerDifference(label, name, None), said, server)
 
 
 _PIECE = re.compile(r"(?P<word>[A-Za-z]+)|(?P<letters>[^\W\d_]+)|(?P<digits>\d+)|(?P<marks>[^\w\s]+|_+)|\n+|[ \t]{2,}")

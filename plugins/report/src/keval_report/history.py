@@ -19,12 +19,13 @@ from keval.records.models import dollars
 from keval.records.scores import Scorer
 from keval.store.run import Run
 from keval.store.serialization import to_plain
-from keval_analysis.composition import TEXTS, Difference, PartChange, what_differs
+from keval_analysis.composition import TEXTS, PartChange, what_differs
 from keval_analysis.findings.formats import decimals_of
 from keval_analysis.history.database import PLAY, UNFINISHED
 from keval_analysis.history.trends import Trend, TrendPoint, TrendRun, TrendSeries
+from keval_report.contexts import SHORT
 from keval_report.means import column_parts
-from keval_report.terminal.comparison import SHORT, difference_lines
+from keval_report.terminal.comparison import difference_lines
 from keval_report.terminal.console import print_sections
 from keval_report.words import display_names, fitted, one_line, padded, picked, run_name, tabbed, with_units
 
@@ -35,7 +36,7 @@ _NAMED = 3
 _SHORT = 30
 """Characters of what a part was and is, up to which both are told."""
 _VERSION, _SCORER = "version of", "version of scorer"
-_DIGESTS = ("dataset", _SCORER, "answers of agent", "file of", "listing of", "text of")
+_DIGESTS = ("dataset", _SCORER, "answers of agent", "file of", "listing of")
 """Kinds of parts whose values are digests, which say nothing to people."""
 _TOOLS = re.compile(r"(.*) \((\w+)\)")
 
@@ -154,10 +155,14 @@ def _change(each: PartChange) -> str:
     # Of these parts, what they were or are says nothing to people.
     if None in (each.before, each.now) and each.kind in ("agent", "condition", _SCORER):
         return " is new" if each.before is None else " is gone"
-    if each.kind == "tools of" and (was := _TOOLS.fullmatch(before)) and (is_now := _TOOLS.fullmatch(now)):
+    if (
+        each.kind in ("tools of", "parts of")
+        and (was := _TOOLS.fullmatch(before))
+        and (is_now := _TOOLS.fullmatch(now))
+    ):
         old, new = was[1].split(", "), is_now[1].split(", ")
         moved = [f"+{tool}" for tool in new if tool not in old] + [f"-{tool}" for tool in old if tool not in new]
-        return f": {' '.join(moved) or 'other definitions'}"
+        return f": {' '.join(moved) or 'other words'}"
     told = each.kind not in _DIGESTS and max(len(before), len(now)) <= _SHORT
     return f": {before} → {now}" if told else ""
 
@@ -298,8 +303,8 @@ def _below(table: HistoryTable, at: int, width: int) -> Text:
 def _latest(trends: Sequence[Trend], root: Path, width: int) -> Iterator[Text]:
     """Yield in which texts the newest run that is held against another one differs from that."""
     if run := next((run for trend in trends for run in trend.runs if run.before), None):
-        found = run_changes(Run(root / run.run), Run(root / str(run.before)))
-        if texts := [each for each in found.differences if each.what.startswith(TEXTS)]:
+        found = what_differs(Run(root / run.run), Run(root / str(run.before)), {})
+        if texts := [each for each in found if each.what.startswith(TEXTS)]:
             yield Text(f"texts of {run.id}, before → now:")
             yield from islice(difference_lines(texts, width, SHORT), 1, None)  # without its own heading
 
@@ -320,31 +325,17 @@ def _notes(tables: Sequence[HistoryTable], arrows: Mapping[str, str], root: Path
     yield from (Text(text, "dim") for text in told)
 
 
-@attrs.frozen
-class RunChanges:
-    """What a run differs in from another one."""
-
-    now: Run
-    before: Run
-    differences: tuple[Difference, ...]
-
-
-def run_changes(now: Run, before: Run) -> RunChanges:
-    """Return what a run differs in from another one. Raises RunError: one of them cannot be read."""
+def describe_changes(now: Run, before: Run) -> dict[str, Any]:
+    """Describe what a run differs in from another one as plain data. Raises RunError."""
     # Without pairs of agents, all of them count, by their labels.
-    return RunChanges(now, before, tuple(what_differs(now, before, {})))
+    return {"run": now.id, "against": before.id, "changes": to_plain(tuple(what_differs(now, before, {})))}
 
 
-def describe_changes(found: RunChanges) -> dict[str, Any]:
-    """Describe what a run differs in as plain data."""
-    return {"run": found.now.id, "against": found.before.id, "changes": to_plain(found.differences)}
-
-
-def print_changes(found: RunChanges, console: Console) -> None:
-    """Print what a run differs in, with all lines of texts that differ."""
-    console.print(safe(f"{found.now.id} against {found.before.id}", "bold"), soft_wrap=True)
+def print_changes(now: Run, before: Run, console: Console) -> None:
+    """Print what a run differs in from another one, with all lines of texts that differ. Raises RunError."""
+    console.print(safe(f"{now.id} against {before.id}", "bold"), soft_wrap=True)
     width = console.width
-    print_sections([fitted(difference_lines(found.differences, width), width)], console)
+    print_sections([fitted(difference_lines([*what_differs(now, before, {})], width), width)], console)
     console.print()
-    compare = f"keval compare {run_name(found.before.path)} {run_name(found.now.path)}"
+    compare = f"keval compare {run_name(before.path)} {run_name(now.path)}"
     print_sections([fitted([Text(f"question by question: {compare}", "dim")], width)], console)

@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from difflib import SequenceMatcher
-from itertools import zip_longest
 from typing import Any
 
 from keval_mcp.server.session import Listing
 
 _TEXTS = 3
-"""How many changed texts, and changes in one text, are shown."""
+"""How many changed texts are shown."""
 _CHARACTERS = 80
-_WORDS = 500
-"""How many words are compared from the first change on; the time that takes grows with their square."""
 _NOTHING = object()
 _HINT = (
     "the same words come in another order, as from a Python server that prints a set, whose order differs per process:"
@@ -67,16 +63,13 @@ def _is_permuted(old: str, new: str) -> bool:
 
 
 def _changed_words(old: str, new: str) -> str:
-    before, after = old.split(), new.split()
-    if before == after:
+    texts = [old.split(), new.split()]
+    if texts[0] == texts[1]:
         return "in white space or type alone"
-    same = next(number for number, (a, b) in enumerate(zip_longest(before, after)) if a != b)
-    before, after = before[same : same + _WORDS], after[same : same + _WORDS]
-    opcodes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-    spans = [span for kind, *span in opcodes if kind != "equal"]
-    if _is_permuted(old, new):  # what moved is shown in one piece
-        spans = [[spans[0][0], spans[-1][1], spans[0][2], spans[-1][3]]]
-    return ", ".join(f"{_shown(before[a:b])} → {_shown(after[c:d])}" for a, b, c, d in spans[:_TEXTS])
+    for _ in range(2):  # without the words that both begin with, and then, turned round, those that both end with
+        same = next((n for n, (a, b) in enumerate(zip(*texts, strict=False)) if a != b), min(map(len, texts)))
+        texts = [text[same:][::-1] for text in texts]
+    return " → ".join(map(_shown, texts))
 
 
 def _shown(words: list[str]) -> str:

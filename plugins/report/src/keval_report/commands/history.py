@@ -128,7 +128,7 @@ def _print_changes(named: tuple[str, ...], root: Path, *, as_json: bool) -> None
     from keval.cli.console import print_json
     from keval_analysis.history.database import key_of, open_history
     from keval_analysis.history.trends import run_before
-    from keval_report.history import describe_changes, print_changes, run_changes
+    from keval_report.history import describe_changes, print_changes
     from keval_report.terminal.console import data_console
 
     if len(named) > 2:
@@ -141,5 +141,4 @@ def _print_changes(named: tuple[str, ...], root: Path, *, as_json: bool) -> None
             told = "is unfinished, or the first of its evaluation; add --changes OTHER to hold it against another run"
             raise RunError(f"{now.path} {told}")
         others = [Run(root / before)]
-    found = run_changes(now, others[0])
-    print_json(describe_changes(found)) if as_json else print_changes(found, data_console())
+    print_json(describe_changes(now, others[0])) if as_json else print_changes(now, others[0], data_console())

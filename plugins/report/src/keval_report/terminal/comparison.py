@@ -21,7 +21,7 @@ from keval_analysis.findings.summary import Summary
 from keval_replay.run_diff import Change, DifferentItem, RunDiff
 from keval_report.blocks import Block, block_of, blocks, claims_of
 from keval_report.claims import Level
-from keval_report.contexts import diff_lines
+from keval_report.contexts import SHORT, diff_lines
 from keval_report.effects import effect_lines
 from keval_report.means import mean_lines
 from keval_report.origin import replay_label
@@ -31,8 +31,6 @@ from keval_report.words import changed_parts, changed_words, display_names, fitt
 
 _MOST = 10
 """Samples that are listed as better, and as worse."""
-SHORT = 8
-"""Lines of a diff that are shown where it is one thing among others."""
 _DIFFS = 5
 """Diffs that are shown there."""
 

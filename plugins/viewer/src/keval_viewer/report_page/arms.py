@@ -119,11 +119,11 @@ def _prompt(manifest: Manifest, label: str) -> str:
     return str(_options(manifest, "conditions", label).get("system_prompt") or "")
 
 
-def _lines(before: str, after: str) -> list[tuple[str, str]]:
-    """Return the lines of a prompt with what happened to each: ` ` stayed, `+` added, `-` left out."""
+def _lines(before: str, after: str) -> list[str]:
+    """Return the lines of a prompt, each after what happened to it: ` ` stayed, `+` added, `-` left out."""
     compared = difflib.ndiff(before.splitlines(), after.splitlines())
     # `?` begins a line that shows where two lines differ.
-    return [(line[0], line[2:]) for line in compared if line[0] != "?"]
+    return [line[0] + line[2:] for line in compared if line[0] != "?"]
 
 
 def word_diff(before: str | None, after: str | None) -> list[tuple[str, str]]:
