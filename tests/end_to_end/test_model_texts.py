@@ -92,7 +92,7 @@ def test_simulated_trials_that_got_nothing_of_the_tools_are_told_with_the_way_to
 
     told = "simulated: 4 of 4 trials called no tool or had only errors; says nothing of your server"
     first = " ".join(" ".join(outcome.stdout.splitlines()[1:4]).split())
-    assert f"caution {told}. Ask a real model: `-m agent=ollama/" in first
+    assert f"caution {told}. Ask a real model: `-m ollama/" in first
     assert "agent with_docs called no tool" not in outcome.stdout
 
 

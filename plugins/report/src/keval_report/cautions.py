@@ -101,8 +101,7 @@ def _unserved(summary: Summary) -> Iterator[str]:
     unserved, trials = sum(arm.unserved or 0 for arm in arms), sum(arm.trials for arm in arms)
     if unserved > MANY_FAILED * trials:
         told = f"simulated: {unserved:,} of {counted(trials, 'trial')} called no tool or had only errors"
-        way = f"`-m {arms[0].agent}={A_REAL_MODEL}` (or one of `keval models`)"
-        yield f"{told}; says nothing of your server. Ask a real model: {way}"
+        yield f"{told}; says nothing of your server. Ask a real model: `-m {A_REAL_MODEL}` (or one of `keval models`)"
 
 
 def _uncalled(summary: Summary) -> Iterator[str]:
