@@ -54,17 +54,17 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from keval.seams.registry import summary_of
 
-        owners, shown = _owners(), set[str]()
+        owners, sections = _owners(), dict[str, dict[str, str]]()
         for title, described in _sections().items():
             # A name that is described may be a command of somebody else's package, which is then told as theirs.
-            rows = [(name, text) for name, text in described.items() if owners.get(name, "").startswith("keval-")]
-            shown.update(name for name, _ in rows)
+            sections[title] = {each: described[each] for each in described if owners.get(each, "").startswith("keval-")}
+            for name in sections[title]:
+                del owners[name]
+        sections["Commands of other packages"] = {name: summary_of(owner) for name, owner in owners.items()}
+        for title, rows in sections.items():
             if rows:
                 with formatter.section(title):
-                    formatter.write_dl(rows)
-        if others := [(name, summary_of(owner)) for name, owner in owners.items() if name not in shown]:
-            with formatter.section("Commands of other packages"):
-                formatter.write_dl(others)
+                    formatter.write_dl([*rows.items()])
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         # A run makes many records and few cycles: to look for these as often as Python does takes a tenth of its CPU.
@@ -130,11 +130,9 @@ def _sections() -> Mapping[str, Mapping[str, str]]:
     # Plain lines, as a reader of TOML or YAML would take a tenth of `keval --help`.
     for line in Path(__file__).with_name("commands.txt").read_text(encoding="utf-8").splitlines():
         name, colon, text = line.partition(": ")
+        title = title if colon else line
         if colon:
-            sections[title][name] = text
-        else:
-            title = line
-            sections[title] = {}
+            sections.setdefault(title, {})[name] = text
     return sections
 
 

@@ -18,23 +18,19 @@ CONFIG_NAMES = ("eval.yaml", "keval.yaml")
 
 def config_here(given: Path | None = None) -> Path:
     """Return the config that is given, or the one of the current folder. Raises click.UsageError."""
-    if given is not None:
-        return given
-    context, found = click.get_current_context(), [name for name in CONFIG_NAMES if Path(name).is_file()]
+    found = [given] if given else [path for path in map(Path, CONFIG_NAMES) if path.is_file()]
     if len(found) == 1:
-        return Path(found[0])
-    others = found or sorted(path.name for path in Path().glob("[!.]*.y*ml"))[:3]
-    name = "; name one: " + " or ".join(f"`keval {context.info_name} {shlex.quote(other)}`" for other in others)
-    missing = f"Missing argument 'CONFIG', and there is no {' or '.join(CONFIG_NAMES)} in this folder"
-    told = f"Missing argument 'CONFIG', and this folder has both {' and '.join(found)}" if found else missing
-    raise click.UsageError(told + (name if others else "; `keval init` writes one"), context)
+        return found[0]
+    context, others = click.get_current_context(), found or sorted(Path().glob("[!.]*.y*ml"))[:3]
+    calls = " or ".join(f"`keval {context.info_name} {shlex.quote(str(other))}`" for other in others)
+    names = " and ".join(map(str, found))
+    told = f"this folder has both {names}" if found else "there is no eval.yaml or keval.yaml in this folder"
+    remedy = f"name one: {calls}" if calls else "`keval init` writes one"
+    raise click.UsageError(f"Missing argument 'CONFIG', and {told}; {remedy}", context)
 
 
 config_argument = click.argument(
-    "config",
-    type=click.Path(path_type=Path),
-    required=False,
-    callback=lambda context, parameter, given: config_here(given),
+    "config", type=click.Path(path_type=Path), required=False, callback=lambda _, option, given: config_here(given)
 )
 """The config that a command is about: by default that of the current folder."""
 
