@@ -179,6 +179,18 @@ def test_a_server_is_started_as_soon_as_it_is_named_and_a_wrong_one_loses_nothin
     assert "of-tarn" not in (at_terminal.root / "eval.yaml").read_text(encoding="utf-8")
 
 
+def test_a_variable_that_a_file_refers_to_is_asked_for_and_neither_shown_nor_written(at_terminal: Project) -> None:
+    (at_terminal.root / "needy.py").write_text(NEEDY + look_up("Port 7443."), encoding="utf-8")
+    entry = '{"command": "python", "args": ["needy.py"], "env": {"TARN_KEY": "${env:TARN_KEY}"}}'
+    (at_terminal.root / ".mcp.json").write_text(f'{{"mcpServers": {{"tarn": {entry}}}}}', encoding="utf-8")
+
+    said = answered("1", "1", "of-tarn-1", "", "asked.jsonl", env={"TARN_KEY": None})
+
+    assert "TARN_KEY (not shown, and not written): \n" in said
+    assert "tarn has 1 tool: look_up" in said
+    assert "of-tarn-1" not in said + (at_terminal.root / "eval.yaml").read_text(encoding="utf-8")
+
+
 def test_a_url_that_wants_a_header_is_asked_for_that(at_terminal: Project) -> None:
     listed = {"tools": [{"name": "look_up", "inputSchema": {"type": "object"}}]}
     about = {
