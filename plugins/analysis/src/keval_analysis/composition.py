@@ -139,7 +139,10 @@ def changed_parts(now: Parts, before: Parts) -> Iterator[PartChange]:
     told["text of"] = texts[0].keys() ^ texts[1].keys()
     told["listing of"] = {name for name, _ in tools[0].items() ^ tools[1].items()}
     changed = {name for name, _ in texts[0].items() ^ texts[1].items()}
-    told["parts of"] = {*map(_context, changed - told["text of"])} - {*map(_context, told["text of"])}
+    of_contexts = (
+        {name.partition(" of ")[2] for name in names} for names in (changed - told["text of"], told["text of"])
+    )
+    told["parts of"] = next(of_contexts) - next(of_contexts)
     for kind, ours in now.items():
         theirs = before.get(kind, {})
         for name in dict.fromkeys((*ours, *theirs)):
@@ -148,11 +151,6 @@ def changed_parts(now: Parts, before: Parts) -> Iterator[PartChange]:
             # The name of what a server has ends with its condition; see `parts_of`.
             if name.rpartition(" under ")[2] not in alone.get(kind, ()):
                 yield PartChange(kind, name, ours.get(name), theirs.get(name))
-
-
-def _context(name: str) -> str:
-    """Return of which context a text is, and under which condition, by its name."""
-    return name.partition(" of ")[2]
 
 
 def what_differs(now: Run, before: Run, agents: Mapping[str, str]) -> Iterator[Difference]:

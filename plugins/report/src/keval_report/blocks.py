@@ -46,9 +46,7 @@ class Block:
 def blocks(summary: Summary, level: Level = "explained") -> tuple[Block, ...]:
     """Return the blocks of a run: each condition against the baseline, then agents against each other."""
     conditions = grouped((e for e in summary.effects if e.kind == "condition"), lambda effect: effect.condition)
-    agents = grouped(
-        (e for e in summary.effects if e.kind == "agent"), lambda effect: (effect.agent, effect.against.agent)
-    )
+    agents = grouped((e for e in summary.effects if e.kind == "agent"), lambda e: (e.agent, e.against.agent))
     of_conditions = (_of_one(summary, effects, level) for effects in conditions.values())
     return (
         *(_with_win_rates(block, summary, *pair) for block, *pair in of_conditions),
@@ -67,8 +65,8 @@ def _of_one(summary: Summary, effects: Sequence[Effect], level: Level) -> tuple[
     labelled = summary.reviews.corrected if summary.reviews else ()
     arms = {summary.run: summary.arms}
     claims = claims_of(effects, summary.scorers, arms, lambda effect: str(getattr(effect, within)), labelled)
-    sides = (name, against)
-    spent = [e for e in summary.expenses if e.kind == kind and (getattr(e, kind), getattr(e.against, kind)) == sides]
+    same = (kind, name, against)
+    spent = [e for e in summary.expenses if (e.kind, getattr(e, kind), getattr(e.against, kind)) == same]
     costs = ((one_line(getattr(each, within)) if several else "", each) for each in spent)
     block = with_costs(block_of(f"{one_line(name)} against {one_line(against)}{alone}", claims, level), costs)
     return attrs.evolve(block, about=within), name, against

@@ -177,11 +177,6 @@ def difference_texts(run: Run) -> Iterator[tuple[str, str]]:
             yield f"{one_line(each.condition)}, {one_line(each.server)} against {_against(each)}", "; ".join(words)
 
 
-def describe_differences(run: Run) -> list[dict[str, Any]]:
-    """Describe the differences as plain data. Raises RunError."""
-    return [attrs.asdict(each) for each in server_differences(run)]
-
-
 def print_differences(run: Run, console: Console) -> None:
     """Print the differences, with the texts that differ. Raises RunError."""
     found = server_differences(run)

@@ -94,6 +94,7 @@ def test_every_kind_of_effect_is_a_family_of_its_own(project: Project) -> None:
 
     found = [(e["kind"], e["agent"], e["condition"], e["against"]["agent"]) for e in summary["effects"]]
     kinds = [kind for kind, *_ in found]
+    assert "\ntwo against three\n" in project.keval("report", "latest").stdout
     # The first agent is what the other two are to beat, and these are held against each other, too.
     pairs = [("three", "one"), ("two", "one"), ("two", "three")]
     assert (6, 3) == (kinds.count("agent"), kinds.count("condition"))

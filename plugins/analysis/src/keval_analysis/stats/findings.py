@@ -59,9 +59,7 @@ def compared_arms(manifest: Manifest) -> Iterator[tuple[Kind, Arm, Arm]]:
         if condition != baseline:
             yield "condition", arm, arms[agent, baseline]
     for agent, other in agent_pairs([*manifest.agents]):
-        for (of, condition), arm in arms.items():
-            if of == agent:
-                yield "agent", arm, arms[other, condition]
+        yield from (("agent", arm, arms[other, condition]) for (of, condition), arm in arms.items() if of == agent)
 
 
 def _is_tool(part: str | None, name: str) -> bool:

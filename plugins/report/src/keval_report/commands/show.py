@@ -17,7 +17,7 @@ from keval.store.run import Run, find_run
 from keval.store.serialization import score_line, to_plain, trial_line
 from keval_analysis.claims import unverified_claims, worst_first
 from keval_analysis.seal import SealCheck
-from keval_report.contexts import describe_differences, print_differences
+from keval_report.contexts import print_differences, server_differences
 from keval_report.display import tell_changed
 from keval_report.reviews import print_reviews
 from keval_report.terminal import trials as lists
@@ -94,7 +94,7 @@ def command(
         view = lists.side_by_side(found, sample, repetition or 1)
         print_json(lists.describe_sides(view)) if as_json else lists.print_sides(view, _bands(found), console)
     elif contexts:
-        print_json(describe_differences(found)) if as_json else print_differences(found, console)
+        print_json([*map(attrs.asdict, server_differences(found))]) if as_json else print_differences(found, console)
     elif failed:
         trials = found.trials()
         _print_array(lists.describe_failed(trials, limit)) if as_json else lists.print_failed(trials, limit, console)

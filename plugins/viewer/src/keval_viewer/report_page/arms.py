@@ -78,8 +78,11 @@ def differences(report: Report) -> Markup:
         sharing=entry_text,
         changed=changed,
         words=change_words,
-        pieces=word_diff,
     )
+
+
+_ABOVE = ("prompt of", "tools of", "instructions of", "description of", "definition of")
+"""What two arms differ in of which the page tells before it tells what their runs do."""
 
 
 def arm_differences(found: ArmComparison) -> Markup:
@@ -97,9 +100,8 @@ def arm_differences(found: ArmComparison) -> Markup:
         prompt=_lines(before, after),
         same_prompt=before == after,
         servers=servers_between(arm.run, arm.condition, against.run, against.condition),
-        differences=found.differences,
+        differences=[each for each in found.differences if not each.what.startswith(_ABOVE)],
         words=change_words,
-        pieces=word_diff,
     )
 
 
