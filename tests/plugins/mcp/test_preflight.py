@@ -55,7 +55,7 @@ def test_a_program_that_ends_is_told_with_what_it_may_need(tmp_path: Path) -> No
 
     told = [
         _problem(Stdio(command="python", args=args, cwd=tmp_path)).splitlines()[0]
-        for args in (("harbour.py",), ("habour.py",), ("-c", ""))
+        for args in (("harbour.py",), ("habour.py",), ("-c", ""), ("-c", "raise SystemExit('npm error 404')"))
     ]
 
     ended = "server 'weather' did not come up: Connection closed; "
@@ -63,6 +63,7 @@ def test_a_program_that_ends_is_told_with_what_it_may_need(tmp_path: Path) -> No
         f"{ended}it seems to need a variable: write env: {{HARBOUR_TOKEN: '${{HARBOUR_TOKEN}}'}}, and export that",
         f"{ended}did you mean 'harbour.py'?",
         f"{ended}it wrote nothing: start its command by hand to see why",
+        f"{ended}no package has that name: correct it",
     ]
 
 

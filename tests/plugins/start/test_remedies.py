@@ -182,6 +182,17 @@ def test_a_mistake_in_an_option_is_told_with_the_option(project: Project, flags:
     assert (2, True) == (outcome.code, f"error: {message}" in outcome.stderr), outcome.stderr
 
 
+def test_a_secret_that_is_written_out_is_not_told(project: Project) -> None:
+    lay_out(project.root)
+    entry = "- harbour: {url: http://x, headers: {Authorization: hunter2}, note: sk-hunter2-hunter2}"
+    project.write(eval_yaml=CONFIG.replace(f"harbour: {HARBOUR}", entry))
+
+    outcome = project.keval("validate", "eval.yaml")
+
+    assert "write {harbour: {url: 'http://x', headers: {Authorization: …}, note: …}}\n" in outcome.stderr
+    assert "hunter2" not in outcome.stderr
+
+
 def test_a_value_of_a_variable_is_not_told(project: Project) -> None:
     lay_out(project.root)
     project.write(eval_yaml=CONFIG.replace("[harbour.py]", '"${MY_ARGS}"'))

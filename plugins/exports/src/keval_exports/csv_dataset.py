@@ -37,8 +37,8 @@ class Csv:
             if repeated := [name for index, name in enumerate(columns) if name in columns[:index]]:
                 yield Problem(f"{path}:1", f"the column {repeated[0]!r} stands there twice; keep one")
                 return
-            if len(columns) == 1 and (other := set(columns[0]) & set(";|\t")):
-                told = f"the header is one column; say what separates cells: `delimiter: {json.dumps(other.pop())}`"
+            if len(columns) == 1 and (other := next((each for each in ";\t|" if each in columns[0]), None)):
+                told = f"the header is one column; say what separates cells: `delimiter: {json.dumps(other)}`"
                 yield Problem(f"{path}:1", f"{told} beside `path:`")
                 return
             for row in rows:

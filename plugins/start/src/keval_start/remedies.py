@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -18,7 +17,7 @@ from keval.errors import FieldError, suggestion
 from keval.records.models import Model
 from keval.seams import registry
 from keval_start.servers import label_of, named_server
-from keval_start.variables import Variables
+from keval_start.variables import Variables, looks_secret
 from keval_start.workplace import Workplace
 
 _LONGEST = 100
@@ -182,6 +181,15 @@ def for_yaml(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> str:
 
 def _write(value: Any) -> str:
     """Return a value as one writes it in YAML; nothing for none, or if it is long."""
-    plain = json.loads(json.dumps(value))  # of texts in which variables were filled in, too
-    text = yaml.safe_dump(plain, default_flow_style=True, width=10_000, sort_keys=False, allow_unicode=True)
+    text = yaml.safe_dump(_shown(value), default_flow_style=True, width=10_000, sort_keys=False, allow_unicode=True)
     return "" if value is None or len(text) > _LONGEST else "; write " + text.split("\n")[0]
+
+
+def _shown(value: Any, name: str = "") -> Any:
+    """Return data without what may be secret in them."""
+    if isinstance(value, dict):
+        return {key: _shown(each, key) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_shown(each, name) for each in value]
+    # A text in which variables were filled in is of a class of its own.
+    return value if not isinstance(value, str) else "…" if looks_secret(name, value) else str(value)

@@ -129,6 +129,11 @@ class Variables:
         return f"${{{named}}}"
 
 
+def looks_secret(name: str, value: str) -> bool:
+    """Return whether a value may be a secret, by the name of what has it or by its own form."""
+    return _is_secret(name) or _RANDOM.search(value) is not None
+
+
 def _is_secret(name: str) -> bool:
     """Return whether what has this name is a secret, such as `DB_PASSWORD`, `--api-key` or `apiKey`."""
     return any(_SECRET_WORD.fullmatch(word) for word in _WORD.findall(name))

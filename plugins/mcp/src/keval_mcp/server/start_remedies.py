@@ -38,6 +38,8 @@ def start_remedy(server: ServerAddress, reason: str, said: str) -> str:
     needed = [name for line in said.splitlines() if _NEEDED.search(line) for name in _VARIABLE.findall(line)]
     if name := next((each for each in needed if each not in server.env), None):
         return f"; it seems to need a variable: write env: {{{name}: '${{{name}}}'}}, and export that"
+    if re.search("not found in the package registry|npm error 404", said):
+        return "; no package has that name: correct it"
     if "No such file" in said or "Cannot find module" in said:
         files = (Path(server.cwd or "") / each for each in server.args if re.search(r"\w\.\w+$", each))
         return next((told for each in files if (told := remedy("file", each, FileNotFoundError()))), "")
