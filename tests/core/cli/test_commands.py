@@ -281,6 +281,8 @@ def test_hook_plugins_are_left_out_alone_or_by_their_vendor(notes: Project) -> N
 
     assert ["double/facts"] == loaded("-p", "no:double/diary")
     assert ["double/other-facts"] == loaded("-p", "no:double", "-p", "double/other-facts")
+    assert "  hooks      double/facts\n" in notes.keval("run", "--dry-run", "-p", "no:double/diary").stdout
+    assert "hooks" not in notes.keval("run", "--dry-run", "-p", "no:double").stdout
 
 
 def test_an_agent_that_only_a_flag_names_gets_the_same_model(project: Project) -> None:

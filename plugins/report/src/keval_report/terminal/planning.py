@@ -117,7 +117,8 @@ def print_plan(plan: Plan, console: Console) -> None:
         show(f"  gate       {gate}")
     if told["middleware"]:
         show(f"  middleware {', '.join(told['middleware'])}")
-    show(f"  plugins    {', '.join(told['plugins']) or 'none'}")
+    if told["plugins"]:
+        show(f"  hooks      {', '.join(told['plugins'])}")
     show(f"  executor   {told['executor']}")
     if (taken := told["estimate"]).tokens:
         show(f"  estimate   {estimated(taken)}")
