@@ -159,11 +159,11 @@ def structure(
     resolve_fields(cls)
     if data is None:
         data = {}
+    filled, unset = interpolate(data, path) if variables else (data, [])
     token = _reading.set(_Reading(base, strict))
     try:
-        if not isinstance(data, dict):
+        if not isinstance(filled, dict):
             return None, [*field_errors(UnfitError(cls, data), path, cls)]
-        filled, unset = interpolate(data, path) if variables else (data, [])
         record = _converter().structure(_over_defaults(cls, filled), cls)
         return None if unset else record, unset
     except ClassValidationError as error:
