@@ -67,6 +67,16 @@ def test_without_a_pilot_the_scatter_is_assumed_and_said_to_be(notes: Project) -
     )
 
 
+def test_three_agents_are_three_comparisons(notes: Project) -> None:
+    agents = "  a: {type: scripted}\n  b: {type: scripted}\n  c: {type: scripted}\n"
+    config = CONFIG.replace("  scripted: {}\n", agents).replace("  with_notes: {contexts: [notes]}\n", "")
+    notes.write(eval_yaml=f"{config}primary: [double/length]\n")
+
+    found = notes.keval("power", "eval.yaml", "--effect", "10%", "--json").data
+
+    assert {3} == {each["family_size"] for each in found["metrics"] if each["metric"] == "double/length"}
+
+
 @pytest.mark.slow
 def test_the_terminal_says_what_is_assumed_and_what_is_unknown(notes: Project) -> None:
     shown = notes.keval("power", "eval.yaml", "--effect", "10%").stdout
