@@ -321,3 +321,41 @@ def test_verdicts_are_seen_on_a_narrow_screen_without_scrolling(visit: Callable[
     )
     assert edges
     assert [] == [edge for edge in edges if edge > 400]
+
+
+def test_the_questions_of_an_effect_are_lines_that_lead_to_both_answers(
+    visit: Callable[..., Page], example: Path
+) -> None:
+    page = visit(example)
+    row = page.locator("#effects tr").filter(has_text="completeness")
+
+    row.get_by_role("button", name=re.compile(r"^\d+ questions$")).press("Enter")
+    lines = page.get_by_role("group", name="each question from openai baseline to openai with_docs").get_by_role("link")
+    names = [line.get_attribute("aria-label") or "" for line in lines.all()]
+    lines.first.press("ArrowDown")
+    lines.nth(1).press("Enter")
+    answers = page.locator(".pair-answers")
+    expect(answers).to_be_focused()
+    page.get_by_text("as a table").click()
+    table = page.locator(".paired tbody tr")
+
+    assert ["openai baseline", "openai with_docs"] == answers.locator("h4").all_inner_texts()
+    assert names[1].startswith(f"{answers.locator('h3').inner_text()}: ")
+    changes = [float(name.rpartition("(")[2].rstrip(")")) for name in names]
+    assert sorted(changes) == changes  # the worst first
+    rows = [dict(zip(("id", "before", "now", "change"), text.split(), strict=True)) for text in table.all_inner_texts()]
+    assert names == [f"{each['id']}: {each['before']} → {each['now']} ({each['change']})" for each in rows]
+    row.locator("button.pairs").click()
+    expect(lines).to_have_count(0)
+
+
+def test_of_many_questions_those_that_are_alike_share_a_line(visit: Callable[..., Page], example: Path) -> None:
+    page = visit(example)
+    draw = """count => {
+        const pairs = Array.from({ length: count }, (_, place) => [`q${place}`, place % 2, 1]);
+        const drawn = globalThis.keval.slopes({ pairs, names: ["a", "b"], low: 0, high: 1, lower: true, link: String });
+        return [...drawn.querySelectorAll(".line")].map((line) => [line.classList[1], line.textContent]);
+    }"""
+
+    assert ["worse", "worse", "same", "same"] == [kind for kind, _ in page.evaluate(draw, 4)]
+    assert [["worse", "250 questions: 0.00 → 1.00"], ["same", "250 questions: 1.00 → 1.00"]] == page.evaluate(draw, 500)

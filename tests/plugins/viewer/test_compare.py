@@ -12,11 +12,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from keval import Run
+from keval_report.words import run_title
 from keval_viewer.app import Serving
 from tests import hostile
 from tests.conftest import Project
 from tests.ratings import run_of
-from tests.viewing import client_of, needs_chromium, served as serving_results
+from tests.viewing import client_of, needs_chromium, serious, served as serving_results
 
 BASE = f"agent-label {hostile.LABEL} / baseline"
 OTHER = f"agent-label {hostile.LABEL} / condition-label {hostile.LABEL}"
@@ -46,17 +47,22 @@ def test_what_cannot_be_compared_is_said(served: Serving, hostile_results: Path)
 def test_two_arms_are_compared_question_by_question(
     served: Serving, hostile_results: Path, visit: Callable[..., Page]
 ) -> None:
-    page = visit(served, f"/runs/{the_run(hostile_results)}/compare")
+    page = visit(served, f"/runs/{the_run(hostile_results)}/compare", bypass_csp=True)
 
     expect(page.get_by_role("heading", level=1)).to_have_text(f"condition-label {hostile.LABEL} against baseline")
-    expect(page.locator(".scatter a")).to_have_count(5)  # the sixth question has an answer that failed
+    expect(page.locator(".slopes svg a")).to_have_count(5)  # the sixth question has an answer that failed
     page.locator("select[name=by]").select_option("equals")
     expect(page.get_by_role("heading", name="Question by question by equals")).to_be_visible()
     assert "by=equals" in page.url
-    dot = page.locator(".scatter a").first
-    name = dot.get_attribute("aria-label") or ""
+    line = page.locator(".slopes svg a").first
+    name = line.get_attribute("aria-label") or ""
     assert name.split(":")[0].endswith(hostile.LABEL)
-    assert "/samples/" in (dot.get_attribute("href") or "")
+    assert "/samples/" in (line.get_attribute("href") or "")
+    line.press("Enter")
+    expect(page.locator(".pair-answers h4")).to_have_text(
+        [BASE.replace(" /", ""), OTHER.replace(" /", "")], use_inner_text=True
+    )
+    assert [] == serious(page)
     assert page.evaluate("window.injected === undefined")
 
 
@@ -75,7 +81,8 @@ def test_the_only_agents_of_two_runs_are_compared_with_each_other(project: Proje
         runs = client.get(f"/compare?{query}").text
         arms = client.get(f"/compare?{query}&{urlencode(chosen)}").text
 
-    assert f"{agent} against {against} of {before.id}" in runs
+    title = run_title(before.manifest, now.manifest)
+    assert f"{agent} against {against} of {title}" in runs
     assert f'href="/compare?{query}&{urlencode(chosen)}"' in html.unescape(runs)
     assert re.search(r"\+0\.25" if agent == "ms" else r"[-\u2212]0\.25", arms)
     assert chosen == {

@@ -15,7 +15,7 @@ import pytest
 
 from keval import open_run
 from keval_analysis.findings.effects import Arm, Effect
-from keval_analysis.findings.summary import GateResult, UnmetExpectation
+from keval_analysis.findings.summary import Cost, GateResult, UnmetExpectation
 from keval_report.report import Report
 from keval_viewer.report_page import FRAGMENTS, answers, page
 from tests import hostile
@@ -155,8 +155,11 @@ def test_effects_show_their_interval_and_verdict_or_that_there_is_none(report: R
 
     shown = " ".join(Elements(str(FRAGMENTS["effects"](Report(report.run, summary)))).text.split())
 
-    wanted = ("-0.25 [-0.35, -0.15] 30 worse", "-0.25 [-0.35, -0.15] 30 cannot tell: 38 to 44 questions would")
-    places = [shown.find(text) for text in (*wanted, "+0.50 – 1 one question")]
+    wanted = (
+        "-0.25 [-0.35, -0.15] 30 questions worse",
+        "-0.25 [-0.35, -0.15] 30 questions cannot tell: 38 to 44 questions would",
+    )
+    places = [shown.find(text) for text in (*wanted, "+0.50 – 1 question one question")]
     assert -1 < min(places)
     assert places[0] < places[1]  # what is sure comes first
 
@@ -164,13 +167,32 @@ def test_effects_show_their_interval_and_verdict_or_that_there_is_none(report: R
 def test_gates_show_their_verdict_and_what_they_were_decided_on(report: Report) -> None:
     gate = GateResult("length >= 0.8", "failed", 0.7, 0.6, 0.8, "mean", "0.70 is less")
     unmet = UnmetExpectation("q1", "a", "docs", 2, "contains '<b>'", "no")
-    gated = Report(report.run, attrs.evolve(report.summary, gates=(gate,), unmet=(unmet,)))
+    held = attrs.evolve(gate, gate="length >= 0.5", verdict="held")
+    gated = Report(report.run, attrs.evolve(report.summary, gates=(held, gate), unmet=(unmet,)))
+    html = "".join(page(gated))
 
-    shown = " ".join(Elements(str(FRAGMENTS["gates"](gated))).text.split())
+    read = Elements(str(FRAGMENTS["gates"](gated)))
+    shown, folded = (" ".join(part.split()) for part in read.text.split("1 held"))
 
+    assert html.index('id="effects"') < html.index('id="gates"') < html.index('id="questions"')
+    assert [{"class": "gates"}] == [given for tag, given in read.found if tag == "details"]  # which is closed
+    assert "held length >= 0.5" in folded
     assert "failed length >= 0.8 0.70 [0.60, 0.80]; 0.70 is less" in shown
     assert "q1, a docs, repetition 2: expected: it contains '<b>'; answer: no" in shown
     assert "" == str(FRAGMENTS["gates"](report)).strip()
+
+
+def test_what_a_run_cost_is_said_once(report: Report) -> None:
+    priced = [attrs.evolve(arm, cost=Cost(0.25)) for arm in report.summary.trials]
+    paid = Report(report.run, attrs.evolve(report.summary, trials=tuple(priced)))
+    texts = [{name: Elements(str(FRAGMENTS[name](each))).text for name in FRAGMENTS} for each in (report, paid)]
+
+    said = [[name for name, text in shown.items() if "$" in text] for shown in texts]
+
+    # What an arm cost has a column only where something was to be paid.
+    assert [[], ["header", "trials"]] == said
+    assert "trials or judgements unknown" in texts[0]["header"]
+    assert f"· ${0.25 * len(priced):.2f}" in texts[1]["header"]
 
 
 def test_cautions_follow_what_was_found(report: Report) -> None:

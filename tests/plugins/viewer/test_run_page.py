@@ -66,7 +66,7 @@ def test_its_figures_are_those_of_the_summary(served: Serving, run: Run, visit: 
         )
         for e in summary.effects
     }
-    assert expected == {(*cells[1].split(" → "), cells[2], cells[3], int(cells[4])) for cells in effects}
+    assert expected == {(*cells[1].split(" → "), cells[2], cells[3], int(cells[4].split()[0])) for cells in effects}
     trials = [[f"{arm.agent} {arm.condition}", str(arm.trials), str(arm.failed)] for arm in summary.trials]
     assert trials == [cells[:3] for cells in rows(page, "#trials table")]
     for arm in summary.arms:

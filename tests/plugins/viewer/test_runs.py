@@ -46,6 +46,7 @@ def test_runs_are_filtered_and_sorted_by_the_url(served: Serving, hostile_result
 
     assert ["?q=hostile+nothing", "?state=running"] == [query for query, is_shown in shown.items() if not is_shown]
     assert 'aria-sort="ascending"' in by_cost
+    assert ["1 run; not all prices of 1 run are known"] == re.findall(r'id="found" role="status">(.*?)</p>', by_cost)
 
 
 def test_a_run_that_cannot_be_read_is_listed_with_what_is_wrong(tmp_path: Path) -> None:

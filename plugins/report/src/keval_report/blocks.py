@@ -31,15 +31,16 @@ class Block:
     """Claims with one heading.
 
     `remarks` are what shares a line: a heading and what it is true of. `labelled` says that there are several labels,
-    so that the title does not say which one a claim is for, and `about` what labels name: an `agent`, a `condition`, or
-    the part that an arm is `without`. At the level `first` it has rows for what is decided, and says the rest in lines.
+    so that the title does not say which one a claim is for, and `about` what labels name: an `agent`, a `condition`,
+    an `arm` of both, or the part that an arm is `without`. At the level `first` it has rows for what is decided, and
+    says the rest in lines.
     """
 
     title: str
     claims: tuple[Claim, ...]
     remarks: tuple[tuple[str, str], ...]
     labelled: bool
-    about: Literal["agent", "condition", "without"] = "agent"
+    about: Literal["agent", "arm", "condition", "without"] = "agent"
     level: Level = "explained"
 
 

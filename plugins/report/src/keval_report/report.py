@@ -27,7 +27,7 @@ from keval_report.means import PlainTable, plain_table
 from keval_report.origin import decided_on, origin_label
 from keval_report.parts import part_lines
 from keval_report.sentences import sentences
-from keval_report.totals import PARETO, cost_effectiveness
+from keval_report.totals import PARETO, cost_effectiveness, money
 from keval_report.use import TEXT_HEADS, TOOL_HEADS, activation_rows, reading_sentences, tool_cells, used_tools
 from keval_report.words import display_names, rubric_name
 
@@ -100,6 +100,11 @@ class Report:
         """The arms of the run, agent by agent."""
         manifest = self.run.manifest
         return tuple((agent, condition) for agent in manifest.agents for condition in manifest.conditions)
+
+    @property
+    def money(self) -> str:
+        """What the run cost, in a line."""
+        return money(self.summary)
 
     @property
     def origin(self) -> str:

@@ -57,7 +57,7 @@ def totals(summary: Summary) -> Iterator[str]:
     tokens = _sum(part for usage in usages for part in (usage.input_tokens, usage.output_tokens))
     if tokens is not None:
         yield f"{token_count(tokens)}{f' (unknown for {_those(unknown)})' if unknown else ''}"
-    yield _money(summary)
+    yield money(summary)
 
 
 def total_cost(summary: Summary) -> Cost:
@@ -66,7 +66,8 @@ def total_cost(summary: Summary) -> Cost:
     return sum((entry.cost for entry in (*entries, *(arm.sampling for arm in summary.trials))), Cost())
 
 
-def _money(summary: Summary) -> str:
+def money(summary: Summary) -> str:
+    """Return what a run cost in a line, and what of that is unknown."""
     cost = total_cost(summary)
     simulated = " (simulated)" if summary.simulated and not cost.usd else ""
     known = "" if cost.usd is None else f"{dollars(cost.usd)}{simulated}"

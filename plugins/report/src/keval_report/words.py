@@ -14,6 +14,7 @@ from rich.text import Text
 
 from keval.cli.messages import foreign
 from keval.records.formats import counted, interval, short_number, signed
+from keval.records.manifest import Manifest
 from keval.records.scores import Scale, Scorer
 from keval.records.transcript import Transcript
 from keval.seams.results import mirror_of
@@ -195,6 +196,12 @@ def picked(record: object, *names: str) -> dict[str, Any]:
 def run_name(run: Path) -> str:
     """Return what commands call a run: its id if it is in `results`, where they look by themselves, else its place."""
     return run.name if run.parent.parent == Path("results") else run_place(run)
+
+
+def run_title(manifest: Manifest, beside: Manifest | None = None) -> str:
+    """Return what headlines call a run: its note, or when it began; its evaluation, too, without one of it `beside`."""
+    name = "" if beside and beside.evaluation == manifest.evaluation else f"{manifest.evaluation} "
+    return one_line(name + (manifest.note or (manifest.started or manifest.run)[:19].replace("T", " ")))
 
 
 def show_command(run: Path, trial: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -38,8 +38,7 @@ class Shown:
         return {name: value for name, value in self.line.score.details.items() if name != "marks"}
 
 
-@attrs.frozen
-class Claim:
+class Claim(NamedTuple):
     """What a judge could not verify, or a reply that was no judgement."""
 
     judge: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 from rich.cells import cell_len
@@ -170,8 +170,8 @@ def arm_block(found: ArmComparison) -> Block:
     return block_of("", claims_of(found.effects, found.scorers, means, lambda effect: effect.agent))
 
 
-def comparison_block(found: Comparison, level: Level = "explained") -> Block:
-    """Return the block of the effects between two runs."""
+def comparison_block(found: Comparison, level: Level = "explained", against: str = "") -> Block:
+    """Return the block of the effects between two runs; `against` is what to call the other one in place of its id."""
     now, before = found.runs
     agents = [agent if agent == other else f"{agent} against {other}" for agent, other in found.agents.items()]
     names = dict(zip(found.agents, agents, strict=True))
@@ -185,11 +185,14 @@ def comparison_block(found: Comparison, level: Level = "explained") -> Block:
     alone = [next(iter(of)) for of in (agents, conditions) if len(of) == 1]
     if agents == [*found.agents]:
         arms = f"{', '.join(alone)}: every arm" if len(alone) == 1 else " ".join(alone) or "every arm"
-        title = f"{arms} against the same of {before.run}"
+        title = f"{arms} against the same of {against or before.run}"
     else:
-        title = f"{agents[0] if len(agents) == 1 else 'agents against others'} of {before.run}"
+        title = f"{agents[0] if len(agents) == 1 else 'agents against others'} of {against or before.run}"
         title += f", {next(iter(conditions))}" if len(conditions) == 1 else ""
-    return block_of(one_line(title), claims, level)
+    about: Literal["agent", "arm", "condition"] = "agent"
+    if len(conditions) > 1:
+        about = "arm" if len(agents) > 1 else "condition"
+    return attrs.evolve(block_of(one_line(title), claims, level), about=about)
 
 
 def _changes(found: Comparison, width: int) -> Iterator[Text]:

@@ -1,4 +1,4 @@
-"""Two arms side by side, of one run or of two: effects, a scatter of all questions, what changed, what differs."""
+"""Two arms side by side, of one run or of two: effects, all questions as lines, what changed, what differs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ from keval import Run
 from keval_analysis.comparison import ArmComparison, Comparison, RunArm, arms_of, compare_arms, compare_runs
 from keval_analysis.findings.effects import Effect, better_share
 from keval_report.terminal.comparison import arm_block, comparison_block
-from keval_report.words import display_names
-from keval_viewer.page import Page, every_url, rendered, run_route, sample_url, viewer_of
+from keval_report.words import display_names, run_title
+from keval_viewer.page import Page, rendered, run_route, run_url, viewer_of
 from keval_viewer.report_page.arms import arm_differences
-from keval_viewer.report_page.effects import arm_name, forest, ranked_scores, scatter
+from keval_viewer.report_page.effects import arm_name, forest, paired_scores
+from keval_viewer.report_page.rendering import embedded
 from keval_viewer.runs import written
 
-_MOST = 15
-"""Questions that are listed as better, and as worse, until all are asked for."""
 _KEPT = 8
 """Comparisons that are kept, as all of a run is read for each."""
 
@@ -38,7 +37,7 @@ def _of_one_run(request: Request, run: Run) -> Response:
     arm = asked.get("arm", next((name for name in names if name != against), against))
     pair = _pair(request, _chosen(names, arm), _chosen(names, against)) if arm != against else None
     choice = {"names": names, "others": names, "arm": arm, "against": against, "runs": ()}
-    return rendered(request, "compare.html", run=run, pair=pair, choice=choice, every=every_url(request))
+    return rendered(request, "compare.html", run=run, pair=pair, choice=choice)
 
 
 def _of_runs(request: Request) -> Response:
@@ -57,11 +56,11 @@ def _of_runs(request: Request) -> Response:
     # An arm is held against itself in the other run, unless the two have other arms.
     held = there if [*here] != [*there] else ()
     choice = {"names": here, "others": held, "arm": arm, "against": against, "runs": (first, others[0])}
-    return rendered(request, "compare.html", run=others[0], pair=pair, choice=choice, every=every_url(request))
+    return rendered(request, "compare.html", run=others[0], pair=pair, choice=choice)
 
 
-def _runs_compared(run: Run, first: Run) -> tuple[Comparison, Markup, Sequence[tuple[str, str]]]:
-    """Return a run's comparison with the first, its effects, and the arms of both with their pages."""
+def _runs_compared(run: Run, first: Run) -> tuple[Comparison, Markup, Sequence[tuple[str, str]], Sequence[str]]:
+    """Return a run's comparison with the first, its effects, the arms of both with their pages, and both titles."""
     found = _compared_runs(run, first, (written(run.path), written(first.path)))
     arms = [
         (_name(agent, condition), _pair_url(first, run, _name(agent, condition), _name(other, condition)))
@@ -69,7 +68,8 @@ def _runs_compared(run: Run, first: Run) -> tuple[Comparison, Markup, Sequence[t
         for condition in run.manifest.conditions
         if condition in first.manifest.conditions
     ]
-    return found, forest(comparison_block(found), found.effects), arms
+    titles = [run_title(run.manifest), run_title(first.manifest, run.manifest)]
+    return found, forest(comparison_block(found, against=titles[1]), found.effects), arms, titles
 
 
 def _pair(request: Request, arm: RunArm, against: RunArm) -> dict[str, Any]:
@@ -79,16 +79,20 @@ def _pair(request: Request, arm: RunArm, against: RunArm) -> dict[str, Any]:
     by = request.query_params.get("by", next(name for name, scorer in names.items() if scorer == _telling(found)))
     if by not in names:
         raise HTTPException(404, f"There is no metric {by!r} that both arms have.")
-    ranked = ranked_scores(found, names[by])
+    alike = f"{arm.agent} {arm.condition}: " if (arm.agent, arm.condition) == (against.agent, against.condition) else ""
     verdicts = {effect.scorer: effect.verdict for effect in found.effects}
     return {
-        "title": f"{arm_name(arm, against)} against {arm_name(against, arm)}",
+        "title": f"{alike}{arm_name(arm, against)} against {arm_name(against, arm)}",
         "effects": forest(arm_block(found), found.effects),
         "metrics": [(name, verdicts[scorer]) for name, scorer in names.items()],
         "by": by,
-        "scatter": scatter(found, names[by], lambda sample: sample_url(arm.run, sample)),
-        "ranked": ranked,
-        "most": None if request.query_params.get("all") else _MOST,
+        "pairs": embedded(
+            {
+                **paired_scores(found, names[by]),
+                "samples": run_url(arm.run, "/samples/"),
+                "answers": [(run_url(each.run, "/answers/"), arms_of(each.run).index(each)) for each in (against, arm)],
+            }
+        ),
         "differences": arm_differences(found),
     }
 

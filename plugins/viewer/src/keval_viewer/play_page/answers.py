@@ -15,7 +15,7 @@ from keval.records.manifest import ScorerEntry
 from keval_report.words import display_names, with_units
 from keval_viewer.play import Column, PlayedAnswer, Question
 from keval_viewer.play_page.progress import Doing, Progress, Said, Step, steps_of
-from keval_viewer.scores import band_of, judge_remarks
+from keval_viewer.scores import Claim, band_of, judge_remarks
 
 Scorer: TypeAlias = tuple[str, str | None]
 """A metric alone, or a rubric and the judge that grades by it."""
@@ -62,7 +62,7 @@ class Cell:
     elapsed: float | None = None
     grades: Sequence[Grade] = ()
     others: Sequence[Grade] = ()
-    claims: Sequence[tuple[str, str]] = ()
+    claims: Sequence[Claim] = ()
     earlier: Sequence[Cell] = ()
 
     @property
@@ -135,7 +135,7 @@ def _cell(column: Column, answer: PlayedAnswer, grades: Sequence[Grade], telling
         text=trial.output,
         grades=[grade for grade in grades if grade.name in telling],
         others=[grade for grade in grades if grade.name not in telling],
-        claims=sorted({(claim.judge, claim.text) for claim in judge_remarks(answer.scores).claims}),
+        claims=sorted({*judge_remarks(answer.scores).claims}),
     )
 
 

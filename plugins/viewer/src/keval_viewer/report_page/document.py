@@ -32,7 +32,7 @@ def _read(template: str) -> Callable[[Report], Markup]:
 _DRAWN = {each.__name__: each for each in (effects, questions, distributions, ranking, reviews, slices, differences)}
 """Fragments that are more than a template which reads the report."""
 FRAGMENTS: Mapping[str, Callable[[Report], Markup]] = {
-    name: _DRAWN.get(name) or _read(f"{name}.html") for name in ("header", "findings", "gates", *TITLES)
+    name: _DRAWN.get(name) or _read(f"{name}.html") for name in ("header", "findings", *TITLES)
 }
 """The parts of a page in their order, by name. Each is HTML by itself, with its text escaped."""
 
@@ -51,7 +51,7 @@ def names_of(report: Report) -> tuple[str, ...]:
 def page(report: Report, most_bytes: int = MOST_BYTES) -> Iterator[str]:
     """Yield the whole page in parts, with at most so many bytes of transcripts, the worst first. Raises RunError."""
     # keval's own, which need no escape.
-    style, script = resource("page.css"), f"{resource('page.js')}{resource('folds.js')}{resource('copy.js')}"
+    style, script = resource("page.css"), "".join(map(resource, ("slopes.js", "page.js", "folds.js", "copy.js")))
     return parts(
         "page.html",
         title=report.summary.evaluation,

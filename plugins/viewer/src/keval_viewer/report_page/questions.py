@@ -16,6 +16,7 @@ from keval.records.scores import Scorer
 from keval_analysis.question_comparisons import QuestionComparison, Tile
 from keval_report.report import Report
 from keval_report.words import show_command
+from keval_viewer.report_page.effects import scale_data
 from keval_viewer.report_page.rendering import PITCH, embedded, embedded_items, parts, render, rounded, tile_paths
 from keval_viewer.report_page.slices import labels_of, metadata_keys
 from keval_viewer.scores import JudgeRemarks, Shown, judge_remarks, shown_scores
@@ -121,7 +122,12 @@ def question_parts(report: Report, kept: Transcripts | None = None) -> Iterator[
         figures=figures,
         chosen=chosen,
         width=width,
-        arms=embedded([[places.get(each.arm), places.get(each.against)] for each in report.comparisons]),
+        compared=embedded(
+            {
+                "arms": [[places.get(each.arm), places.get(each.against)] for each in report.comparisons],
+                "metrics": [{"name": report.names[each], **scale_data(report.scales[each])} for each in columns],
+            }
+        ),
         first=[*islice(rows, _AT_FIRST)],
         others=embedded_items(map(str, rows)),
         labels=labels,
@@ -195,13 +201,13 @@ def answers(report: Report, index: int) -> Markup:
         lines = run.scores_of(trial.id)
         shown = _Answer(trial, shown_scores(run, lines), judge_remarks(lines))
         by_arm.setdefault((trial.agent, trial.condition), []).append(shown)
-    arms = [(arm, by_arm[arm]) for arm in report.arms if arm in by_arm]
+    arms = [(place, arm, by_arm[arm]) for place, arm in enumerate(report.arms) if arm in by_arm]
     return render(
         "answers.html",
         run=run,
         sample=run.sample(question.id),
         arms=arms,
-        means=[*_means(report, index, [arm for arm, _ in arms])],
+        means=[*_means(report, index, [arm for _, arm, _ in arms])],
         show_command=show_command,
     )
 

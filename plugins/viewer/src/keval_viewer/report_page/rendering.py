@@ -40,6 +40,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 TITLES: Mapping[str, str] = {
     "effects": "Effects",
+    "gates": "Gates",
     "questions": "Questions",
     "claims": "Unverified claims",
     "distributions": "Scores",

@@ -32,6 +32,7 @@ if (questions) {
   const list = document.getElementById("list");
   if (list) {
     list.dataset.answers = answers;
+    await import("/static/slopes.js");
     await import("/static/page.js");
   }
 }

@@ -1,4 +1,3 @@
-"use strict";
 // The questions of a page: they open on their answers, are filtered, ordered and linked to. Without a library, and
 // without network where the answers are in the page; a server gives those to one question at a time.
 (() => {
@@ -24,7 +23,8 @@
   const byId = new Map(rows.map((row) => [`sample-${row.id}`, row]));
   const detailsOf = (row) => row.item.querySelector("details");
   const byDetails = new WeakMap(rows.slice(0, first.length).map((row) => [detailsOf(row), row]));
-  const arms = parsed("arms");
+  const { arms, metrics } = parsed("compared");
+  const { slopes, told } = globalThis.keval;
   let shown = rows;
   let limit = first.length;
 
@@ -55,12 +55,6 @@
     const means = row.scores[at] ?? [];
     const [score, other] = [means[arm] ?? null, means[against] ?? null];
     return { score, spread: row.spreads[at] ?? null, effect: score === null || other === null ? null : score - other };
-  };
-
-  const told = (value, sign) => {
-    if (value === null) return "–";
-    const text = Math.abs(value) >= 100 ? Math.round(value).toLocaleString("en") : value.toFixed(2).replace(/^-(0\.00)$/, "$1");
-    return sign && !text.startsWith("-") ? `+${text}` : text;
   };
 
   // The element of a row, which shows the comparison that is chosen.
@@ -190,6 +184,42 @@
     details.scrollIntoView();
     details.querySelector("summary").focus({ preventScroll: true });
   };
+
+  // The questions of an effect as lines, in a row below that of the effect.
+  const paired = (cell) => {
+    const [arm, against] = cell.dataset.pair.split(" ").map(Number);
+    const at = metrics.findIndex((each) => each.name === cell.dataset.metric);
+    const pairs = rows.map((row) => [row.id, row.scores[at]?.[against] ?? null, row.scores[at]?.[arm] ?? null]);
+    const answersOf = async (id) => {
+      const row = byId.get(`sample-${id}`);
+      const text = answers(row) ?? await fetched(row);
+      return [[text, against], [text, arm]];
+    };
+    return slopes({
+      ...metrics[at],
+      pairs: pairs.filter(([, before, now]) => before !== null && now !== null),
+      names: [cell.dataset.against, cell.dataset.arm],
+      link: (id) => `#sample-${encodeURIComponent(id)}`,
+      answers: answersOf,
+    });
+  };
+  for (const cell of document.querySelectorAll("[data-pair]")) {
+    if (!metrics.some((each) => each.name === cell.dataset.metric) || cell.textContent.trim() === "0") continue;
+    const button = document.createElement("button");
+    button.className = "pairs";
+    button.ariaExpanded = "false";
+    button.append(...cell.childNodes);
+    cell.append(button);
+    const below = document.createElement("tr");
+    button.addEventListener("click", () => {
+      const isOpen = button.ariaExpanded === "true";
+      button.ariaExpanded = String(!isOpen);
+      if (isOpen) return below.remove();
+      if (!below.firstChild) below.insertCell().append(paired(cell));
+      below.firstChild.colSpan = cell.parentElement.cells.length;
+      cell.parentElement.after(below);
+    });
+  }
 
   let waiting = 0;
   search.addEventListener("input", () => {
