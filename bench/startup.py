@@ -1,4 +1,4 @@
-"""What starting costs: `keval --help` and `keval run --help` against `python -c pass`, as ratios within one run."""
+"""What starting costs: `keval --help` and `keval --version` against `python -c pass`, as ratios within one run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIMIT = 10.0
 def main() -> None:
     compileall.compile_dir(Path(keval.__file__).parent, quiet=1)
     command = shutil.which("keval", path=str(Path(sys.executable).parent)) or "keval"
-    commands = {"keval --help": [command, "--help"], "keval run --help": [command, "run", "--help"]}
+    commands = {"keval --help": [command, "--help"], "keval --version": [command, "--version"]}
     ratios: dict[str, list[float]] = {name: [] for name in commands}
     bare: list[float] = []
     for _ in range(ROUNDS):
