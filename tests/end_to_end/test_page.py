@@ -302,6 +302,13 @@ def test_axe_finds_nothing_serious(
     assert [] == found
 
 
+def test_what_was_lost_is_told_in_another_colour(visit: Callable[..., Page], injected: Path) -> None:
+    page = visit(injected)
+
+    told, body = (page.locator(each).first.evaluate("e => getComputedStyle(e).color") for each in (".lost", "body"))
+    assert told != body
+
+
 def test_it_prints_without_its_controls(visit: Callable[..., Page], example: Path) -> None:
     page = visit(example)
 
