@@ -169,6 +169,17 @@ def _run(command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
         raise SystemExit(f"{' '.join(command)}:\n{done.stderr[-2000:]}")
 
 
+def write_files(server: Server, folder: Path) -> None:
+    """Write what a server finds in its folder; `.git` is a repository with one commit."""
+    for name, text in server.files.items():
+        if name == ".git":
+            for git in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "First."]):
+                _run(["git", "-C", str(folder), "-c", "user.name=A", "-c", "user.email=a@b.example", *git])
+        else:
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+
+
 @attrs.frozen
 class Installed:
     """A server with the folder of its commands; `filled` fills in what is known of one connection."""
@@ -180,14 +191,7 @@ class Installed:
     def filled(self) -> Iterator[Filled]:
         """Make what one connection needs, and start the server if it is one over HTTP."""
         with tempfile.TemporaryDirectory(prefix="keval-real-") as folder:
-            for name, text in self.server.files.items():
-                if name == ".git":
-                    for git in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "First."]):
-                        author = ["-c", "user.name=A", "-c", "user.email=a@b.example"]
-                        _run(["git", "-C", folder, *author, *git])
-                else:
-                    Path(folder, name).parent.mkdir(exist_ok=True)
-                    Path(folder, name).write_text(text, encoding="utf-8")
+            write_files(self.server, Path(folder))
             filled = Filled(self.server, self.bin, folder, _free_port())
             if filled.url is None:
                 yield filled
@@ -210,26 +214,27 @@ class Filled:
     folder: str
     port: int
 
-    def _fill(self, value: Any) -> Any:
+    def filled_in(self, value: Any) -> Any:
+        """Return data with what is known of the connection in place of its names."""
         return json.loads(json.dumps(value).replace("{folder}", self.folder).replace("{port}", str(self.port)))
 
     @property
     def command(self) -> list[str]:
-        name, *args = self._fill([*self.server.command])
+        name, *args = self.filled_in([*self.server.command])
         return [str(self.bin / name), *args]
 
     @property
     def environ(self) -> dict[str, str]:
         known = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
-        return {**known, **self._fill(dict(self.server.env))}
+        return {**known, **self.filled_in(dict(self.server.env))}
 
     @property
     def url(self) -> str | None:
-        return self.server.url and str(self._fill(self.server.url))
+        return self.server.url and str(self.filled_in(self.server.url))
 
     @property
     def calls(self) -> list[tuple[str, dict[str, Any]]]:
-        return [(name, dict(arguments)) for name, arguments in self._fill([*map(list, self.server.calls)])]
+        return [(name, dict(arguments)) for name, arguments in self.filled_in([*map(list, self.server.calls)])]
 
     def masked(self, value: Any) -> Any:
         """Return what a server said, in JSON's types, without what differs from connection to connection."""

@@ -24,6 +24,7 @@ PARTS = (
     "measure",
     "own_agents",
     "real_servers",
+    "simulated_hands",
     "tally",
 )
 """What prints no figures by itself, takes hours, installs packages, or has a test of its own."""
