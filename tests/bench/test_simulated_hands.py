@@ -1,4 +1,4 @@
-"""The measurement of the simulated model on real servers: what counts as an answer, and that its questions are whole."""
+"""The measurement of the simulated model on real servers: what is an answer, and that its questions are whole."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def test_a_question_is_written_with_the_calls_that_prove_its_answer(
         "generated_by": "simulated/judge",
     } == first
     assert "It has 198 pages." == second["answer"]
-    assert "not called, as they do not say that they only read (--allow-writes calls them): write_note" in stdout
+    assert "  write_note: it may change something, as it does not say that it only reads (--allow-" in stdout
     assert stdout.endswith("next: keval review eval.yaml --questions\n")
     assert not (project.root / "notes.txt").exists()
 
@@ -98,7 +98,11 @@ def test_a_proof_that_varies_is_dropped(library: Callable[..., Project], writer:
     assert 3 == code
     assert [] == records(project)
     assert {"its calls gave other results the second time": 1} == dropped(stdout)
-    assert "tools that no question uses:\n  called: draw\n" in stdout
+    why = "a question was dropped: its calls gave other results the second time"
+    assert f"tools that no question uses:\n  draw: {why}\n" in stdout
+    assert "for more: --model names a real one, such as ollama/qwen3:4b; --about says what" in stdout
+    assert "or write questions yourself, a line of questions.jsonl each:\n  {" in stdout
+    assert "keval run" not in stdout
 
 
 @pytest.mark.slow
@@ -143,7 +147,7 @@ def test_a_server_that_dies_ends_its_round_and_in_the_end_the_command(
     assert 1 == len(records(project))
     assert 3 == stderr.count("a server was lost")
     assert "stopped: " in stdout
-    assert "tools that no question uses:\n  not called: die\n" in stdout
+    assert "tools that no question uses:\n  die: no call of it was made\n" in stdout
 
 
 @pytest.mark.slow
@@ -162,7 +166,7 @@ def test_a_picture_proves_nothing_and_a_huge_result_is_cut(
     assert 2_001 == len(record["proof"][0]["result"])
     assert max(map(len, writer.asked)) < 10_000
     assert {"no call that was made and succeeded is named as its proof": 1} == dropped(stdout)
-    assert "  its calls failed or returned no text: picture\n" in stdout
+    assert "  picture: no call returned text\n" in stdout
 
 
 def test_what_a_result_demands_is_data_behind_a_fence_that_it_cannot_close(
@@ -306,7 +310,7 @@ def test_the_summary_for_machines_says_the_same(library: Callable[..., Project],
     (line,) = (project.root / "other.jsonl").read_text(encoding="utf-8").splitlines()
     assert 0 == code
     assert [json.loads(line)["id"]] == summary["made"]
-    assert {"picture": "not called"} == summary["unused_tools"]
+    assert {"picture": "no call of it was made"} == summary["unused_tools"]
     assert ("other.jsonl", 1, 1, 2, 0.0, True, None) == tuple(
         summary[key] for key in ("file", "asked_for", "calls", "model_calls", "usd", "simulated", "stopped")
     )

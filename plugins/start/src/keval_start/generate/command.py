@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from keval_start.generate.generator import Question
 
 _TO = "name another one with --to, such as --to generated.jsonl"
+_OWN = '  {"id": "berths", "question": "How many berths has Tarnholm?", "answer": "It has 14 berths."}'
 _LOST_REPLY = "a reply of the model could not be used, asked for twice"
 
 
@@ -178,20 +179,17 @@ def _print(summary: Mapping[str, Any], config: Path, to: Path | None) -> None:
         reasons: dict[str, list[str]] = {}
         for name, why in summary["unused_tools"].items():
             reasons.setdefault(why, []).append(name)
-        lines += [f"  {why}: {', '.join(names)}" for why, names in reasons.items()]
-    if summary["left_out_tools"]:
-        named = ", ".join(summary["left_out_tools"])
-        lines.append(f"not called, as they do not say that they only read (--allow-writes calls them): {named}")
+        lines += [f"  {', '.join(names)}: {why}" for why, names in reasons.items()]
     cost = "cost unknown" if summary["usd"] is None else dollars(summary["usd"])
     cost = "simulated, which makes plain questions" if summary["simulated"] else cost
     lines.append(f"{summary['model']}: {counted(summary['model_calls'], 'request')}, {cost}")
-    if not made:
-        lines.append(
-            "next: say what the tools must be told, such as a path, with --about or in the system prompt of a condition"
-            " that has the context"
-        )
-    else:
+    if made:
         first = "" if to is None else f"name {to} as `dataset.path`, then "
         lines.append(f"next: {first}keval review {shlex.quote(str(config))} --questions")
+    if 2 * made < wanted:
+        better = ["--model names a real one, such as ollama/qwen3:4b"] if summary["simulated"] else []
+        better.append("--about says what the tools must be told, such as a path or a name")
+        lines.append(f"for more: {'; '.join(better)}; or write questions yourself, a line of {path.name} each:")
+        lines.append(_OWN)
     for line in lines:
         click.echo(foreign(line))

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
+from textwrap import shorten
 from typing import Any
 
 import attrs
@@ -33,6 +34,10 @@ _APART = 1.1
 _LONGEST_KEPT = 2_000
 """Characters of a result that a question's proof keeps."""
 
+_LONGEST_ERROR = 120
+"""Characters of an error that says why a tool has no question."""
+
+_MAY_WRITE = "it may change something, as it does not say that it only reads (--allow-writes calls it)"
 _NO_CALL = "no call that was made and succeeded is named as its proof"
 _NO_EVIDENCE = "the passage quoted as its proof is in no result"
 _UNSUPPORTED = "its answer has a number or a name that no result has"
@@ -96,6 +101,7 @@ class Generator:
     used: set[str]
     made: list[Question] = attrs.field(factory=list, init=False)
     calls: list[Call] = attrs.field(factory=list, init=False)
+    _why: dict[str, str] = attrs.field(factory=dict, init=False)
     _uses: Counter[int] = attrs.field(factory=Counter, init=False)
     _latest: float = attrs.field(default=0.0, init=False)
     _lost: int = attrs.field(default=0, init=False)
@@ -111,14 +117,19 @@ class Generator:
 
     @property
     def unused(self) -> dict[str, str]:
-        """The tools that no question uses, and why as far as that is known."""
-        return {name: self._idle(name) for name in self.toolbox.tools if name not in self.used}
+        """The tools that no question uses, and why."""
+        writing = dict.fromkeys(self.toolbox.left_out, _MAY_WRITE)
+        return {name: self._idle(name) for name in self.toolbox.tools if name not in self.used} | writing
 
     def _idle(self, tool: str) -> str:
         found = [call for call in self.calls if call.proposed.tool == tool]
         if not found:
-            return "not called"
-        return "called" if any(call.can_prove for call in found) else "its calls failed or returned no text"
+            return "no call of it was made"
+        if all(call.failed for call in found):
+            return f"every call was an error: {shorten(found[-1].text, _LONGEST_ERROR, placeholder=' …')}"
+        if not any(call.can_prove for call in found):
+            return "no call returned text"
+        return self._why.get(tool, "the model wrote no question about its results")
 
     async def _rounds(self, wanted: int, work: Callable[[str], Awaitable[list[Question]]]) -> None:
         """Work round by round until so many questions were made, or none came for some rounds."""
@@ -166,6 +177,15 @@ class Generator:
         proof = tuple(by_number[number] for number in dict.fromkeys(draft.calls) if number in by_number)
         # What a model writes about and does not get accepted is not written about over and over.
         self._uses.update(call.number for call in proof)
+        found = self._proven_by(draft, proof)
+        if isinstance(found, str):
+            self._note_dropped(proof, found)
+        return found
+
+    def _note_dropped(self, proof: Iterable[Call], why: str) -> None:
+        self._why |= {call.proposed.tool: f"a question was dropped: {why}" for call in proof}
+
+    def _proven_by(self, draft: DraftQuestion, proof: tuple[Call, ...]) -> Question | str:
         if not proof:
             return _NO_CALL
         if not states(proof, draft.evidence):
@@ -248,9 +268,12 @@ class Generator:
         except ServerLostError:
             self.dropped[_LOST] += len(group)
             return []
-        same = [question.id for question in group if others.isdisjoint(call.number for call in question.proof)]
-        self.dropped.update([_CHANGED] * (len(group) - len(same)))
-        return same
+        same = [question for question in group if others.isdisjoint(call.number for call in question.proof)]
+        for question in group:
+            if question not in same:
+                self.dropped[_CHANGED] += 1
+                self._note_dropped(question.proof, _CHANGED)
+        return [question.id for question in same]
 
 
 def _id(question: str, taken: Collection[str]) -> str:
