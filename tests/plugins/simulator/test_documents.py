@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
-import attrs
 import orjson
 import pytest
 
-from keval_gateway import ChatCall, ChatMessage, ChatRequest, ChatTool
+from keval_gateway import ChatCall, ChatMessage, ChatRequest
+from keval_simulator.answers import Flaws, composed
 from keval_simulator.conversation import understand
-from keval_simulator.documents import Passage, best_passages, findings, passages
-from keval_simulator.model import SimulatedModel
-from keval_simulator.replies import Flaws
+from keval_simulator.documents import Passage, best_passages, passages
+from tests.plugins.simulator.made_up import PERFECT, TEXT, talk, tool
 
-TEXT = {"type": "string"}
-
-
-def tool(name: str, *required: str) -> ChatTool:
-    parameters = {"type": "object", "properties": dict.fromkeys(required, TEXT), "required": list(required)}
-    return ChatTool(name, name.replace("_", " "), parameters)
-
-
-SEARCH, READ = tool("search_docs", "query"), tool("read_page", "page")
-FLAWLESS = Flaws(overlooks=0, clutches=0, misreads=0)
-MODEL = SimulatedModel(seed=1, flaws=FLAWLESS, guesses=0, reads_on=1)
 QUESTION = "How long are idle tunnels kept open?"
 BOTH = "How many tunnels are open at a time, and how long is an idle one kept?"
 HITS = (
@@ -57,56 +44,36 @@ Trees grow.
 """
 
 
-def calls(result: str, *tools: ChatTool, model: SimulatedModel = MODEL, question: str = QUESTION) -> list[list[Any]]:
-    """The calls of every step, until the model answers."""
-    messages = [ChatMessage("user", question)]
-    made: list[list[Any]] = []
-    while True:
-        reply = model(ChatRequest("openai-chat", "m", tuple(messages), tools=tools))
-        if not reply.calls:
-            return made
-        made.append([(call.name, *call.arguments.values()) for call in reply.calls])
-        named = [attrs.evolve(call, id=f"{len(made)}-{at}") for at, call in enumerate(reply.calls)]
-        messages.append(ChatMessage("assistant", calls=tuple(named)))
-        messages += [ChatMessage("tool", result, call_id=call.id, name=call.name) for call in named]
-
-
 @pytest.mark.parametrize(
     "result",
     [
         HITS,
         orjson.dumps({"result": HITS}).decode(),
-        orjson.dumps([{"page": name, "snippet": "An idle tunnel."} for name in ("tunnels", "limits", "x")]).decode(),
+        orjson.dumps([{"page": name, "snippet": "A tunnel."} for name in ("tunnels", "limits", "x")]).decode(),
         orjson.dumps({"hits": [{"page": name} for name in ("tunnels", "limits")]}).decode(),
     ],
 )
-def test_what_a_search_found_is_opened(result: str) -> None:
-    searched = [("search_docs", "long idle tunnels kept open")]
+def test_what_a_search_found_is_opened_until_it_answers(result: str) -> None:
+    pages = {"tunnels": "# Tunnels\n\nA tunnel is a way.", "limits": DOCUMENT}
+    tools = [
+        tool(lambda query: result, "search_docs", "Search the docs.", {"query": TEXT}, "query"),
+        tool(lambda page: pages[page], "read_page", "Read a page.", {"page": TEXT}, "page"),
+    ]
 
-    assert [searched, [("read_page", "tunnels"), ("read_page", "limits")]] == calls(result, SEARCH, READ)
+    said = talk(tools, "How many minutes are idle tunnels kept open?")
 
-
-def test_some_answer_from_what_the_search_shows() -> None:
-    questions = [f"How long are idle tunnels number {number} kept open?" for number in range(100)]
-
-    hasty = [len(calls(HITS, SEARCH, READ, model=SimulatedModel(), question=each)) == 1 for each in questions]
-
-    assert 0.25 < sum(hasty) / 100 < 0.55
-
-
-def test_a_page_is_not_guessed_where_it_can_be_searched_for() -> None:
-    question = "What does the page on how to read tunnels say?"
-
-    assert "search_docs" == calls(HITS, SEARCH, READ, question=question)[0][0][0]
+    assert ("search_docs", {"query": "minutes idle tunnels kept open"}) == said.calls[0]
+    assert {"read_page"} == {name for name, _ in said.calls[1:]}
+    assert "10 minutes" in said.answer
 
 
-@pytest.mark.parametrize("other", [tool("delete_page", "page"), tool("read_page", "page", "user"), tool("get_x", "id")])
-def test_nothing_else_is_called_with_what_a_search_found(other: ChatTool) -> None:
-    assert [["search_docs"]] == [[call[0] for call in step] for step in calls(HITS, SEARCH, other)]
+def test_a_search_that_shows_the_answer_is_the_end() -> None:
+    tools = [
+        tool(lambda query: DOCUMENT, "search_docs", "Search the docs.", {"query": TEXT}, "query"),
+        tool(lambda page: DOCUMENT, "read_page", "Read a page.", {"page": TEXT}, "page"),
+    ]
 
-
-def test_a_search_that_finds_nothing_is_the_end() -> None:
-    assert 1 == len(calls("No section fits.", SEARCH, READ))
+    assert ["search_docs"] == [name for name, _ in talk(tools, QUESTION).calls]
 
 
 def test_a_document_is_cut_into_sentences_items_and_rows_with_their_headings_and_code() -> None:
@@ -139,7 +106,7 @@ def test_documents_that_are_about_something_else_have_no_answer(question: str) -
     assert [] == best_passages(passages(DOCUMENT), question, 4)
 
 
-def answer(result: str, question: str = QUESTION, flaws: Flaws = FLAWLESS, seed: int = 0) -> str:
+def answer(result: str, question: str = QUESTION, flaws: Flaws = PERFECT, seed: int = 0) -> str:
     call = ChatCall("search_docs", {"query": "x"}, "1")
     messages = (
         ChatMessage("user", question),
@@ -147,7 +114,7 @@ def answer(result: str, question: str = QUESTION, flaws: Flaws = FLAWLESS, seed:
         ChatMessage("tool", result, call_id="1"),
     )
     conversation = understand(ChatRequest("openai-chat", "m", messages))
-    return findings(conversation.outcomes, conversation, Random(seed), flaws)
+    return composed(conversation, Random(seed), flaws)
 
 
 def test_commands_are_told_with_what_introduces_them() -> None:

@@ -12,8 +12,8 @@ from openai import AsyncOpenAI
 
 from keval_gateway import ChatCall, ChatMessage, ChatReply, ChatRequest, ChatTool
 from keval_simulator import SimulatedProvider
+from keval_simulator.answers import Flaws
 from keval_simulator.model import SimulatedModel
-from keval_simulator.replies import Flaws
 from keval_simulator.responders import ForgetfulModel, careless, forgetful, simulated
 
 
@@ -25,7 +25,7 @@ def tool(name: str, what: str, parameter: str) -> ChatTool:
 WEATHER = tool("get_current_weather", "Get the current weather in a city.", "city")
 PREFERENCES = tool("get_user_preferences", "Get what is known of a user's preferences.", "user_id")
 SEARCH = tool("search_docs", "Search the documentation.", "query")
-STEADY = SimulatedModel(flaws=Flaws(omits_advice=0, forgets_user=0))
+STEADY = SimulatedModel(flaws=Flaws(misreads=0))
 MODELS: dict[str, Callable[[ChatRequest], ChatReply]] = {
     "weather": STEADY,
     "weather without a memory": ForgetfulModel(STEADY),
@@ -89,7 +89,7 @@ def test_what_was_said_before_changes_nothing() -> None:
 
 def test_what_its_tools_said_in_this_turn_it_knows() -> None:
     call = ChatCall("get_current_weather", {"city": "Oslo"}, "c1")
-    result = '{"city": "Oslo", "temperature": -4.5, "main_condition": "Clear", "preferences": {"dislikes_cold": true}}'
+    result = '{"city": "Oslo", "temperature": -4.5, "main_condition": "Clear"}'
     turn = (
         user("Weather in Oslo?"),
         ChatMessage("assistant", calls=(call,)),
@@ -99,8 +99,7 @@ def test_what_its_tools_said_in_this_turn_it_knows() -> None:
     replies = [without_memory(*before, *turn) for before in ((), (user("Hello!"), ChatMessage("assistant", "Hi!")))]
 
     assert replies[0] == replies[1]
-    assert "in Oslo" in replies[0].text
-    assert "Since you dislike the cold" in replies[0].text
+    assert "city: Oslo; temperature: -4.5" in replies[0].text
 
 
 def test_the_system_prompt_it_knows() -> None:
@@ -147,7 +146,7 @@ def test_a_careless_model_ignores_its_tools_about_four_times_in_ten() -> None:
 
 
 def test_once_it_has_looked_something_up_it_answers_from_that() -> None:
-    call = ChatCall("search_docs", {"query": "many retries"}, "c1")
+    call = ChatCall("search_docs", {"query": "retries"}, "c1")
     found = ChatMessage("tool", "There are 3 retries at most.", call_id="c1")
     looked_up = (RETRIES, ChatMessage("assistant", calls=(call,)), found)
     careful = [number for number in range(60) if search(repetition=number).calls]

@@ -1,4 +1,4 @@
-"""What the simulated model reads out of texts and results: places, preferences, numbers, envelopes."""
+"""What the simulated model reads out of texts and results: spans, statements, follow-ups, envelopes, records."""
 
 from __future__ import annotations
 
@@ -8,42 +8,44 @@ import orjson
 import pytest
 
 from keval_gateway import ChatCall, ChatMessage, ChatRequest
-from keval_simulator.conversation import (
-    days_asked,
-    flags_of,
-    home_in,
-    places_after_in,
-    places_in,
-    stated_in,
-    states_preference,
-    time_asked,
-    understand,
-)
-from keval_simulator.tool_results import read
-from keval_simulator.words import key_words, numbers, split_identifier
+from keval_simulator.conversation import understand
+from keval_simulator.parameters import zone
+from keval_simulator.results import Outcome, outcome, records
+from keval_simulator.spans import spans
+from keval_simulator.words import split_identifier
 
 
 @pytest.mark.parametrize(
-    ("text", "places"),
+    ("text", "found"),
     [
-        ("What's the weather in Helsinki?", ("Helsinki",)),
-        ("How is it in New York and in São Paulo today?", ("New York", "São Paulo")),
-        ("Is Łódź colder than Zürich?", ("Łódź", "Zürich")),
-        ("Rio de Janeiro, please", ("Rio de Janeiro",)),
-        ("Weather in Paris, France tomorrow", ("Paris",)),
-        ("Compare Rome, Oslo and Cape Town", ("Rome", "Oslo", "Cape Town")),
-        ("What is Stockholm's forecast for Monday?", ("Stockholm",)),
-        ("Will it rain in Stratford-upon-Avon?", ("Stratford-upon-Avon",)),
-        ("weather in new york", ("New York",)),
-        ("What will I need on Saturday in June?", ()),
-        ("What's the weather like in the morning?", ()),
-        ("Convert 5 USD to EUR", ()),
-        ("Lovely, thank you! Back to Rome: how is it there?", ("Rome",)),
-        ("", ()),
+        ("What's the weather in São Paulo and Rio de Janeiro?", {"name": ["São Paulo", "Rio de Janeiro"]}),
+        ("What is Stockholm's forecast for Monday?", {"name": ["Stockholm"]}),
+        ("Rome", {"initial": ["Rome"]}),
+        ("Which train goes on 3 March 2026 at 3:30 pm?", {"date": ["2026-03-03"], "time": ["15:30"]}),
+        ("From May 4th, 2025 to 2025-06-01", {"date": ["2025-05-04", "2025-06-01"]}),
+        ("Is (3 + 4) * 2**16 more than sqrt(9)?", {"expression": ["(3 + 4) * 2**16", "sqrt(9)"]}),
+        ("Order ORD-9 and #ff8800 at 10.20.0.0/22", {"id": ["ORD-9", "#ff8800", "10.20.0.0/22"]}),
+        ("Convert 1,250.5 USD", {"number": ["1,250.5"], "code": ["USD"]}),
+        ("Mail anna@x.org about https://x.org/a?b=1.", {"email": ["anna@x.org"], "url": ["https://x.org/a?b=1"]}),
+        ("Read /a/b/notes.txt and plan.md in 'old box'", {"path": ["/a/b/notes.txt", "plan.md"], "quote": ["old box"]}),
+        ("how much olive oil is left", {"phrase": ["much olive oil"]}),
+        ("", {}),
     ],
 )
-def test_places_are_found_in_what_users_write(text: str, places: tuple[str, ...]) -> None:
-    assert places_in(text) == places
+def test_spans_are_found_by_kind(text: str, found: dict[str, list[str]]) -> None:
+    read: dict[str, list[str]] = {}
+    for each in spans(text):
+        read.setdefault(each.kind, []).append(each.text)
+
+    assert found == {kind: read.get(kind, []) for kind in found}
+    assert text or not read
+
+
+def test_a_span_knows_what_stands_beside_it() -> None:
+    (order,) = [each for each in spans("Hello. What about order 4711 of today?") if each.kind == "number"]
+
+    assert (4711, ("order", "about", "what"), ("of", "today")) == (order.number, order.before, order.after)
+    assert [7.0, 5.0, 1250.0] == [each.number for each in spans("The 7th of five in 1,250") if each.kind == "number"]
 
 
 @pytest.mark.parametrize(
@@ -60,143 +62,81 @@ def test_blocks_in_which_an_agent_tells_of_itself_are_not_the_question(text: str
     assert question == understand(ChatRequest("gemini", "m", (ChatMessage("user", text),))).question
 
 
-def test_an_assistants_capitals_are_not_places_unless_it_is_in_them() -> None:
-    assert places_after_in("Light rain in Oslo. Take Grandma's Umbrella.") == ("Oslo",)
-
-
-def test_a_system_prompt_may_say_where_the_user_lives() -> None:
-    assert home_in("You are helpful. The user lives in São Paulo. Answer in English.") == "São Paulo"
-    assert home_in("Answer in English, in Celsius.") is None
-
-
 @pytest.mark.parametrize(
-    ("text", "flags"),
+    ("said", "statements"),
     [
-        ("I hate the cold.", {"dislikes_cold": True}),
-        ("I really don't like the rain", {"dislikes_rain": True}),
-        ("The user dislikes wind and prefers to be indoors.", {"dislikes_wind": True, "prefers_indoor": True}),
-        ("I love sunny days and I enjoy hiking", {"prefers_sunny": True, "outdoor_activities": True}),
-        ("{'dislikes_cold': True, 'dislikes_rain': False}", {"dislikes_cold": True, "dislikes_rain": False}),
+        (["I hate the cold."], ("I hate the cold.",)),
         (
-            '"outdoor_activities": ["hiking"], "prefers_sunny": true',
-            {"outdoor_activities": True, "prefers_sunny": True},
+            ["I love hiking.", "I no longer enjoy hiking; I prefer museums."],
+            ("I no longer enjoy hiking; I prefer museums.",),
         ),
-        ('"outdoor_activities": []', {"outdoor_activities": False}),
-        ("If the user says that they hate the cold, set dislikes_cold.", {}),
-        ("I don't mind the rain, but I can't stand the cold.", {"dislikes_cold": True, "dislikes_rain": False}),
-        ("She no longer dislikes the wind", {"dislikes_wind": False}),
-        ("I don't hate hot weather, I hate rain", {"dislikes_heat": False, "dislikes_rain": True}),
-        ("I no longer enjoy hiking; I prefer to be indoors", {"prefers_indoor": True, "outdoor_activities": False}),
-        ("I'm not sensitive to the weather any more", {"sensitive_to_weather": False}),
+        (["Do I like rain?", "If I like rain, what then?", "I would like tea.", "People like me."], ()),
     ],
 )
-def test_preferences_are_read_from_words_and_flags(text: str, flags: dict[str, bool]) -> None:
-    assert stated_in(text) == flags
-
-
-def test_only_the_users_own_statements_are_statements() -> None:
-    assert states_preference("I hate the cold")
-    assert states_preference("I don't mind the rain")
-    assert not states_preference("Does anyone hate the cold?")
-    assert not states_preference("What's the weather in Oslo?")
-
-
-def test_flags_are_found_at_any_depth_of_a_result() -> None:
-    result = {"user_id": "u", "preferences": {"dislikes_cold": True, "prefers_sunny": None}, "insights": [{"x": 1}]}
-
-    assert flags_of(result) == {"dislikes_cold": True}
-
-
-@pytest.mark.parametrize(
-    ("text", "days"),
-    [
-        ("the next 3 days", 3),
-        ("tomorrow", 2),
-        ("this weekend", 5),
-        ("on Saturday, two days from today", 5),
-        ("for the next 30 days", 30),
-        ("right now", None),
-    ],
-)
-def test_days_are_counted_from_today(text: str, days: int | None) -> None:
-    assert days_asked(text) == days
-
-
-TOMORROW, NOW, SATURDAY = "Will it rain in Rome tomorrow?", "How is it in Rome now?", "And on Saturday?"
-
-
-@pytest.mark.parametrize(
-    ("said", "when"),
-    [
-        ((TOMORROW, "So what should I pack for it?"), TOMORROW),
-        ((TOMORROW, "And in Oslo?", "Is an umbrella needed then?"), TOMORROW),
-        ((TOMORROW, "Thanks!", "I hate the rain.", "What should I wear on that day? And that time?"), TOMORROW),
-        ((TOMORROW, SATURDAY, "What about Oslo?"), SATURDAY),
-        ((TOMORROW, NOW, "And in Oslo?"), NOW),
-        ((TOMORROW, "What should I wear in Oslo?"), "What should I wear in Oslo?"),
-        (("How long is a day?", "Thanks!"), "Thanks!"),
-    ],
-)
-def test_a_question_that_leaves_the_time_open_is_about_the_time_before(said: tuple[str, ...], when: str) -> None:
+def test_what_users_say_of_themselves_is_kept_until_they_say_otherwise(
+    said: list[str], statements: tuple[str, ...]
+) -> None:
     request = ChatRequest("gemini", "m", tuple(ChatMessage("user", text) for text in said))
 
-    assert time_asked(understand(request)) == when
+    assert statements == understand(request).statements
 
 
-def test_words_and_numbers() -> None:
-    assert split_identifier("getUserId_from-name") == ["get", "user", "id", "from", "name"]
-    assert numbers("two or 3.5, not v2, but -4") == [2.0, 3.5, -4.0]
-    assert key_words("How do I configure the retries?") == "configure retries"
+@pytest.mark.parametrize(
+    ("question", "topic"),
+    [
+        ("And tomorrow?", "And tomorrow? How warm is it in Oslo?"),
+        ("Rome", "Rome How warm is it in Oslo?"),
+        ("Which trains go to Rome?", "Which trains go to Rome?"),
+        ("Thank you!", "Thank you!"),
+    ],
+)
+def test_a_follow_up_is_about_the_question_before(question: str, topic: str) -> None:
+    history = (ChatMessage("user", "How warm is it in Oslo?"), ChatMessage("assistant", "Mild."))
+
+    assert topic == understand(ChatRequest("gemini", "m", (*history, ChatMessage("user", question)))).topic
 
 
-REPORT = {"city": "Oslo", "temperature": -3.5, "wind_speed": 2, "main_condition": "Snow", "description": "light snow"}
-TEXT = orjson.dumps(REPORT).decode()
-ENVELOPES: list[Any] = [
-    REPORT,
-    {"result": REPORT},
-    {"result": TEXT},
-    {"content": [{"type": "text", "text": TEXT}], "isError": False},
-    {"content": [{"type": "text", "text": "see the structure"}], "structuredContent": REPORT},
-    [{"type": "text", "text": TEXT}],
-    {"output": TEXT},
-    {"weather": {"current": REPORT}},
-]
+PEOPLE = ((1, "Ida"), (2, "Per"))
+RECORD = {"city": "Oslo", "main": {"temp": -3.5}}
+TEXT = orjson.dumps(RECORD).decode()
 
 
-@pytest.mark.parametrize("envelope", ENVELOPES)
+@pytest.mark.parametrize(
+    "envelope",
+    [
+        RECORD,
+        {"result": RECORD},
+        {"result": TEXT},
+        {"content": [{"type": "text", "text": TEXT}], "isError": False},
+        {"content": [{"type": "text", "text": "see the structure"}], "structuredContent": RECORD},
+        [{"type": "text", "text": TEXT}],
+        {"output": TEXT},
+    ],
+)
 def test_a_result_is_read_through_any_envelope(envelope: Any) -> None:
-    reading = read(ChatMessage("tool", orjson.dumps(envelope).decode()))
+    read = outcome(ChatCall("f"), ChatMessage("tool", orjson.dumps(envelope).decode()))
 
-    assert reading.error is None
-    assert reading.current is not None
-    assert (reading.current.city, reading.current.temperature) == ("Oslo", -3.5)
-    assert reading.current.description == "light snow"
+    assert read.error is None
+    assert ({}, [{"city": "Oslo", "main temp": -3.5}]) == records(read.data)
 
 
-def test_openweathers_own_shape_is_understood() -> None:
-    raw = {
-        "name": "Rome",
-        "main": {"temp": 12.5, "feels_like": 11, "humidity": 60},
-        "weather": [{"main": "Clouds", "description": "few clouds"}],
-        "wind": {"speed": 3.0},
-    }
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"id": 1, "name": "Ida"}, {"id": 2, "name": "Per"}]',
+        '{"total": 2, "rows": [{"id": 1, "name": "Ida"}, {"id": 2, "name": "Per"}]}',
+        '{"id": 1, "name": "Ida"}\n{"id": 2, "name": "Per"}',
+        "[{'id': 1, 'name': 'Ida'}, {'id': 2, 'name': 'Per'}]",
+        '[["id", "name"], [1, "Ida"], [2, "Per"]]',
+        "id,name\n1,Ida\n2,Per",
+        "| id | name |\n|---|---|\n| 1 | Ida |\n| 2 | Per |",
+        orjson.dumps([{"type": "text", "text": f'{{"id": {at}, "name": "{name}"}}'} for at, name in PEOPLE]).decode(),
+    ],
+)
+def test_records_are_read_in_many_forms(text: str) -> None:
+    _, rows = records(outcome(ChatCall("f"), ChatMessage("tool", text)).data)
 
-    current = read(ChatMessage("tool", orjson.dumps(raw).decode())).current
-
-    assert current is not None
-    assert (current.city, current.temperature, current.condition) == ("Rome", 12.5, "Clouds")
-
-
-def test_a_forecast_is_read_day_by_day() -> None:
-    days = [{"date": f"2026-01-1{n}", "min_temp": n, "max_temp": n + 5, "main_condition": "Clear"} for n in (5, 6)]
-
-    reading = read(ChatMessage("tool", orjson.dumps({"city": "Rome", "days": days}).decode()))
-
-    assert [(day.city, day.date, day.low, day.high) for day in reading.days] == [
-        ("Rome", "2026-01-15", 5.0, 10.0),
-        ("Rome", "2026-01-16", 6.0, 11.0),
-    ]
-    assert reading.current is None
+    assert [("1", "Ida"), ("2", "Per")] == [(str(row["id"]), row["name"]) for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -210,10 +150,16 @@ def test_a_forecast_is_read_day_by_day() -> None:
     ],
 )
 def test_failures_are_told_from_results(message: ChatMessage) -> None:
-    error = read(message).error
+    error = outcome(ChatCall("f"), message).error
 
     assert error is not None
     assert "no such city" in error
+
+
+@pytest.mark.parametrize("data", [None, "", [], {}, {"hits": []}, "No section fits the query.", "nothing found"])
+def test_a_result_may_have_nothing(data: Any) -> None:
+    assert not Outcome(ChatCall("f"), data).useful
+    assert Outcome(ChatCall("f"), {"hits": [], "total": 3}).useful
 
 
 def test_results_are_paired_with_calls_by_id_or_else_by_name() -> None:
@@ -224,22 +170,10 @@ def test_results_are_paired_with_calls_by_id_or_else_by_name() -> None:
     for results in (by_id, by_name):
         messages = (ChatMessage("user", "both?"), ChatMessage("assistant", calls=calls), *results)
         outcomes = understand(ChatRequest("gemini", "m", messages)).outcomes
-        found = {outcome.call.arguments["city"]: outcome.reading.data for outcome in outcomes}
 
-        assert found == {"Oslo": "first", "Rome": "second"}
+        assert {"Oslo": "first", "Rome": "second"} == {each.call.arguments["city"]: each.data for each in outcomes}
 
 
-def test_the_place_of_a_follow_up_is_the_one_last_talked_about() -> None:
-    history = (
-        ChatMessage("user", "Weather in Oslo?"),
-        ChatMessage("assistant", "It is cold in Oslo."),
-        ChatMessage("user", "And in Rome?"),
-        ChatMessage("assistant", calls=(ChatCall("get_weather", {"city": "Rome"}, "1"),)),
-        ChatMessage("tool", TEXT, call_id="1"),
-        ChatMessage("assistant", "It is mild."),
-    )
-
-    request = ChatRequest("gemini", "m", (*history, ChatMessage("user", "And tomorrow?")))
-
-    assert understand(request).places == ("Rome",)
-    assert understand(request).named_places == ()
+def test_names_are_cut_into_words_and_places_have_time_zones() -> None:
+    assert ["get", "user", "id", "v2"] == split_identifier("get_userId-v2")
+    assert ("Europe/Helsinki", "America/New_York", "Atlantis") == (zone("Helsinki"), zone("new york"), zone("Atlantis"))

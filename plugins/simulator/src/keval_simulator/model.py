@@ -11,27 +11,17 @@ import orjson
 
 from keval_gateway import ChatCall, ChatReply, ChatRequest, ChatTool, ModelFault
 from keval_simulator.alterations import alterations
-from keval_simulator.conversation import Conversation, stated_in, states_preference, subject, understand
-from keval_simulator.documents import findings
+from keval_simulator.answers import Flaws, composed
+from keval_simulator.arguments import fill
+from keval_simulator.conversation import Conversation, stated_in, understand
 from keval_simulator.judge import Sections, claims, judge, preference, sections_of, suggestions
 from keval_simulator.questions import Brief, written
-from keval_simulator.replies import (
-    Flaws,
-    acknowledge,
-    apology,
-    clarification,
-    guess,
-    profile,
-    report,
-    small_talk,
-    unknown,
-    weather_guess,
-)
+from keval_simulator.replies import acknowledge, apology, clarification, guess, remembered, small_talk, unknown
 from keval_simulator.schema import Schema, conform, schema_type
-from keval_simulator.tools import fill_arguments, is_profile, plan_calls
+from keval_simulator.tools import changes, plan
 from keval_simulator.words import stems
 
-_PLANNING = ("plan", "reads on", "from its head")
+_PLANNING = ("plan", "from its head")
 
 
 @attrs.frozen
@@ -48,9 +38,7 @@ class SimulatedModel:
     guesses: float = 0.4
     """How often it makes an answer up when it has no tool to look it up with."""
     careless: float = 0.1
-    """How often it does not look the user's preferences up before it advises."""
-    reads_on: float = 0.6
-    """How often it opens what a search has found before it answers."""
+    """How often it does not look up what is kept of the user before it advises."""
     ignores_tools: float = 0.0
     """How often it answers a question from its head though it has tools."""
 
@@ -101,15 +89,12 @@ class SimulatedModel:
 
     def _called(self, request: ChatRequest, conversation: Conversation) -> ChatReply | None:
         careful = self._rng(request, "plan").random() >= self.careless
-        reads_on = self._rng(request, "reads on").random() < self.reads_on
-        plan = plan_calls(request.tools, conversation, careful=careful, reads_on=reads_on)
-        if plan.step == "call":
-            return ChatReply(calls=plan.calls)
+        step = plan(request.tools, conversation, careful=careful)
+        if step.calls:
+            return ChatReply(calls=step.calls)
         if request.tool_choice == "required" and not conversation.outcomes:
             return ChatReply(calls=(self._arguments(request, request.tools[0], conversation),))
-        if plan.step == "clarify":
-            return ChatReply(clarification(plan.missing, conversation, self._rng(request, "answer")))
-        return None
+        return ChatReply(clarification(step.missing, self._rng(request, "answer"))) if step.missing else None
 
     def _forced(self, request: ChatRequest, conversation: Conversation) -> ChatCall:
         tool = next((tool for tool in request.tools if tool.name == request.forced_tool), None)
@@ -119,12 +104,11 @@ class SimulatedModel:
 
     def _arguments(self, request: ChatRequest, tool: ChatTool, conversation: Conversation) -> ChatCall:
         """Return a call that must be made: filled from the conversation, or else with whatever its schema allows."""
-        place = conversation.places[0] if conversation.places else None
-        filled = fill_arguments(tool.parameters, conversation, place)
+        filled = fill(tool, conversation)
         writes = bool(Brief.of(request, tool.parameters) or alterations(request, tool.parameters))
         if writes or _prompt_sections(request, conversation).judging or filled.missing:
             return ChatCall(tool.name, self._structured(request, tool.parameters, conversation))
-        return ChatCall(tool.name, filled.arguments)
+        return ChatCall(tool.name, dict(filled.arguments))
 
     def _structured(self, request: ChatRequest, schema: Schema, conversation: Conversation) -> Any:
         """Return a value for a schema: a verdict when there is something to judge, else the answer in prose."""
@@ -147,36 +131,24 @@ class SimulatedModel:
 
     def _prose(self, request: ChatRequest, conversation: Conversation) -> str:
         rng = self._rng(request, "answer")
-        if conversation.outcomes:
-            return self._told(conversation, rng)
-        about = subject(conversation)
-        if states_preference(conversation.question) and "?" not in conversation.question:
-            return acknowledge(conversation, False, rng)
-        if "weather" in about:
-            if not conversation.places and rng.random() < 0.7:
-                return clarification(("city",), conversation, rng)
-            return weather_guess(conversation, rng) if rng.random() < self.guesses else unknown(conversation, True, rng)
-        if not stems(conversation.question) or "?" not in conversation.question:
-            return small_talk(conversation.question, rng)
-        return guess(conversation, rng) if rng.random() < self.guesses else unknown(conversation, False, rng)
-
-    def _told(self, conversation: Conversation, rng: Random) -> str:
-        """Answer out of the tools' results."""
-        good = [outcome for outcome in conversation.outcomes if outcome.reading.error is None]
-        failed = [outcome for outcome in conversation.outcomes if outcome.reading.error is not None]
-        current = [outcome.reading.current for outcome in good if outcome.reading.current]
-        days = [day for outcome in good for day in outcome.reading.days]
+        question = conversation.question
+        good = [outcome for outcome in conversation.outcomes if outcome.useful]
+        states = bool(stated_in(question))
         parts: list[str] = []
-        if states_preference(conversation.question) and stated_in(conversation.question):
-            parts.append(acknowledge(conversation, bool(good), rng))
-        if current or days:
-            parts.append(report(current, days, conversation, rng, self.flaws))
-        elif good and not parts:
-            about_user = all(is_profile(outcome.call.name) for outcome in good)
-            parts.append(profile(conversation) if about_user else findings(good, conversation, rng, self.flaws))
-        if failed:
+        if states:
+            noted = any(outcome.call.name == tool.name and changes(tool) for outcome in good for tool in request.tools)
+            parts.append(acknowledge(conversation, noted, rng))
+        elif conversation.statements:
+            parts.append(remembered(conversation))
+        if good and not (states and "?" not in question):
+            parts.insert(0, composed(conversation, rng, self.flaws))
+        if failed := [outcome for outcome in conversation.outcomes if not outcome.useful and not good]:
             parts.append(apology(failed, rng))
-        return " ".join(parts)
+        if good or failed or states:
+            return " ".join(parts)
+        if not stems(question) or "?" not in question:
+            return small_talk(question, rng)
+        return guess(conversation, rng) if rng.random() < self.guesses else unknown(rng)
 
 
 def _prompt_sections(request: ChatRequest, conversation: Conversation) -> Sections:

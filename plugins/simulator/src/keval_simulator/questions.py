@@ -15,7 +15,6 @@ from typing import Any
 import attrs
 
 from keval_gateway import ChatRequest, ModelFault
-from keval_simulator.conversation import PLACE_WORDS
 from keval_simulator.schema import conform, properties_of, required_of, resolved, schema_type
 from keval_simulator.words import STOP, lexicon, sentences, split_identifier
 
@@ -30,7 +29,6 @@ _PATH = re.compile(r"(?<![\w/])/[\w./-]+\w|(?<=`)\.[\w./-]*(?=`)")
 _VALUE = re.compile(r"`[^`\n]+`|(?<![\w.])\d+(?:\.\d+)?(?!\w|\.\d)")
 _WORD = re.compile(r"[A-Za-z]{5,}")
 _SCALAR = re.compile(r'"(?P<key>\w+)"\s*:\s*(?P<value>"[^"\\]{1,80}"|-?\d+(?:\.\d+)?|true|false)')
-_PLACES = ("Helsinki", "Paris", "Tokyo", "Cairo", "Oslo")
 _NOBODY = ("Quillfeather", "Brambleforth", "Zanderloo", "Ostrivane", "Mirrenbach")
 _TIMES = {"HH:MM": ("09:30", "18:00"), "YYYY-MM-DD": ("2026-01-15", "2026-07-15")}
 _ALTERNATIVES = re.compile(r"\b(?:there (?:are|is)|one of|available|valid|choose from)\b:?(.+)", re.IGNORECASE)
@@ -154,8 +152,6 @@ def _values(name: str, schema: Mapping[str, Any], tool: Mapping[str, Any], brief
     if words & lexicon("path file folder directory repo repository"):
         found += _PATH.findall(brief.about)
     found += [time for form, times in _TIMES.items() if form in about for time in times] or _EXAMPLE.findall(about)
-    if words & PLACE_WORDS:
-        found += _PLACES
     if words & _QUERY:
         text = f"{brief.about} {brief.instructions} {told or tool['description']}"
         found += [word for word in _WORD.findall(text) if word.lower() not in STOP][:40:3]

@@ -1,478 +1,320 @@
-"""Tools: which ones a question needs, in which order, and with which arguments."""
+"""Tools: which ones a question needs, what is tried next, and which tool finds what another one takes."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Collection, Iterator, Sequence
 
 import attrs
+import orjson
 
 from keval_gateway import ChatCall, ChatTool
-from keval_simulator.conversation import (
-    FLAGS,
-    PHRASES,
-    PLACE_WORDS,
-    Conversation,
-    activities_in,
-    days_asked,
-    stated_in,
-    states_preference,
-    subject,
-    time_asked,
-)
-from keval_simulator.schema import properties_of, required_of, resolved, schema_type
-from keval_simulator.words import STOP, concepts, key_words, lexicon, numbers, sentences, split_identifier, stems
+from keval_simulator.arguments import Filled, fill, several
+from keval_simulator.conversation import Conversation, stated_in
+from keval_simulator.corrections import corrected
+from keval_simulator.found import taken_from_results
+from keval_simulator.parameters import FORM, parameters_of
+from keval_simulator.results import Outcome, shown
+from keval_simulator.words import alike, lexicon, sentences, shares_stem, split_identifier, stem, stems
 
-_QUERY_WORDS = lexicon("query queries search keyword keywords topic term terms q text subject prompt")
-_QUESTION_WORDS = lexicon("question insight note message content comment statement body description")
-_SOURCE_WORDS = lexicon("from source base origin start")
-_TARGET_WORDS = lexicon("to target destination dest end into")
-_CURRENCIES = {
-    "dollar": "USD", "dollars": "USD", "euro": "EUR", "euros": "EUR", "pound": "GBP", "pounds": "GBP", "yen": "JPY",
-    "francs": "CHF", "franc": "CHF", "zloty": "PLN", "rupees": "INR", "yuan": "CNY",
-}  # fmt: skip
-_FORMATS = {
-    "email": re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+\w"),
-    "uri": re.compile(r"https?://[^\s\"'<>)]+"),
-    "uuid": re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE),
-    "date": re.compile(r"\b\d{4}-\d{2}-\d{2}\b"),
-}
-_WHEN = re.compile(
-    r"\b(?:today|tonight|tomorrow|(?:mon|tues|wednes|thurs|fri|satur|sun)day|this weekend)\b", re.IGNORECASE
-)
-_IDENTIFIER = re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[^\W\d])[\w-]+\b")
-_QUOTED = re.compile(r"[\"“'`]([^\"”'`]{1,200})[\"”'`](?![^\W\d])")
-
-
-@attrs.frozen
-class Filled:
-    """The arguments found, and the required parameters for which nothing was."""
-
-    arguments: Mapping[str, Any]
-    missing: tuple[str, ...] = ()
-
-
-def place_parameters(parameters: Mapping[str, Any]) -> list[str]:
-    """Return the names of the text parameters that take a place."""
-    return [
-        name
-        for name, schema in properties_of(parameters).items()
-        if PLACE_WORDS.intersection(split_identifier(name)) and schema_type(resolved(schema, parameters)) == "string"
-    ]
-
-
-_DEEPEST = 3
-"""Objects within objects that are filled; a schema may contain itself."""
-
-
-def fill_arguments(
-    parameters: Mapping[str, Any], conversation: Conversation, place: str | None, depth: int = 0
-) -> Filled:
-    """Fill an object schema's properties, `depth` objects deep; `place` is the place this call is about.
-
-    An optional parameter is only filled from what was said; a required one falls back to its default, to the user's
-    words or to a common value, and is missing where neither would make sense.
-    """
-    properties = properties_of(parameters)
-    required = set(required_of(parameters))
-    filler = _Filler(conversation, place, len(place_parameters(parameters)) > 1, depth)
-    arguments: dict[str, Any] = {}
-    missing: list[str] = []
-    # Parameters whose names occur in the question take their numbers before the others take what is left.
-    for name in sorted(properties, key=lambda each: not stems(each).intersection(stems(conversation.question))):
-        value = filler.value(name, resolved(properties[name], parameters), parameters, name in required)
-        if value is not None:
-            arguments[name] = value
-        elif name in required:
-            missing.append(name)
-    ordered = {name: arguments[name] for name in properties if name in arguments}
-    return Filled(ordered, tuple(missing))
-
-
-def _number(value: Any) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-class _Filler:
-    """Hands out what the conversation offers; a number or a place is used once."""
-
-    def __init__(self, conversation: Conversation, place: str | None, several_places: bool, depth: int) -> None:
-        self._depth = depth
-        self._conversation = conversation
-        self._question = conversation.question
-        self._place = place
-        self._several_places = several_places
-        self._places = list(conversation.places)
-        self._numbers = numbers(self._question)
-
-    def value(self, name: str, schema: Mapping[str, Any], root: Mapping[str, Any], required: bool) -> Any:
-        """Return a parameter's value, or `None` when there is none to give."""
-        words = split_identifier(name)
-        if "const" in schema:
-            return schema["const"] if required else None
-        if "enum" in schema:
-            return self._choice(schema, required)
-        match schema_type(schema):
-            case "boolean":
-                return self._flag(name, schema, required)
-            case "integer" | "number" as kind:
-                return self._amount(name, words, schema, kind, required)
-            case "array":
-                return self._list(name, schema, root, required)
-            case "object" if self._depth == _DEEPEST:
-                return None
-            case "object":
-                whole = {**schema, "$defs": root.get("$defs", {})}
-                inner = fill_arguments(whole, self._conversation, self._place, self._depth + 1)
-                return dict(inner.arguments) if inner.arguments or (required and not inner.missing) else None
-            case _:
-                return self._text(name, words, schema, required)
-
-    def _choice(self, schema: Mapping[str, Any], required: bool) -> Any:
-        if not schema["enum"]:
-            return None  # no value would do
-        said = stems(self._question)
-        for option in schema["enum"]:
-            if isinstance(option, str) and stems(" ".join(split_identifier(option))) & said:
-                return option
-        return (schema.get("default", schema["enum"][0])) if required else None
-
-    def _flag(self, name: str, schema: Mapping[str, Any], required: bool) -> bool | None:
-        if name in FLAGS:
-            return stated_in(self._question).get(name, schema.get("default", False) if required else None)
-        if stems(" ".join(split_identifier(name))) & stems(self._question):
-            return True
-        return bool(schema.get("default", False)) if required else None
-
-    def _amount(
-        self, name: str, words: list[str], schema: Mapping[str, Any], kind: str, required: bool
-    ) -> float | int | None:
-        value: float | None
-        if "days" in words or "day" in words:
-            value = days_asked(time_asked(self._conversation))
-            fallback: float | None = _number(schema.get("default", 3))
-        else:
-            value = self._numbers.pop(0) if self._numbers and (required or self._speaks_of(words)) else None
-            fallback = _number(schema.get("default"))
-        if value is None:
-            value = fallback if required else None
-        if value is None:
-            return None
-        value = max(value, schema.get("minimum", -math.inf))
-        value = min(value, schema.get("maximum", math.inf))
-        return int(value) if kind == "integer" or float(value).is_integer() else value
-
-    def _speaks_of(self, words: list[str]) -> bool:
-        return bool(stems(" ".join(words)) & stems(self._question))
-
-    def _list(self, name: str, schema: Mapping[str, Any], root: Mapping[str, Any], required: bool) -> list[Any] | None:
-        if name in FLAGS:
-            return activities_in(self._question) or ([] if required else None)
-        items = resolved(schema.get("items") or {}, root)
-        kind = schema_type(items)
-        if kind in ("integer", "number") and self._numbers:
-            found = [int(each) if each.is_integer() else each for each in self._numbers]
-            self._numbers = []
-            return found
-        if PLACE_WORDS.intersection(split_identifier(name)) and self._places:
-            return list(self._places)
-        one = self.value(name, items, root, required)
-        return None if one is None else [one]
-
-    def _text(self, name: str, words: list[str], schema: Mapping[str, Any], required: bool) -> str | None:
-        said = self._said(name, words, schema)
-        if said is not None:
-            return said
-        if not required:
-            return None
-        if "default" in schema:
-            return str(schema["default"])
-        if "user" in words or "username" in words:
-            return self._conversation.user_id or "default"
-        if {"unit", "units"} & set(words):
-            return "metric"
-        if {"language", "lang", "locale"} & set(words):
-            return "en"
-        if {"date", "day", "when", "time"} & set(words):
-            return "today"
-        if PLACE_WORDS.intersection(words) or {"id", "currency", "email", "url", "number"} & set(words):
-            return None
-        return key_words(self._question) or self._question
-
-    def _said(self, name: str, words: list[str], schema: Mapping[str, Any]) -> str | None:
-        """Return what the user said for a text parameter, going by the words of its name."""
-        kinds = set(words)
-        pattern = _FORMATS.get(str(schema.get("format"))) or next((_FORMATS[w] for w in words if w in _FORMATS), None)
-        if pattern and (match := pattern.search(self._question)):
-            return match[0]
-        if kinds & {"user", "username"} and self._conversation.user_id:
-            return self._conversation.user_id
-        if "currency" in kinds or "currencies" in kinds:
-            return self._currency(kinds)
-        if kinds & PLACE_WORDS:
-            return self._place_for(kinds)
-        if kinds & {"date", "when", "day"}:
-            return match[0].lower() if (match := _WHEN.search(self._question)) else None
-        if kinds & _QUESTION_WORDS:
-            return self._statement() if "insight" in kinds else self._question.strip()
-        if quoted := _QUOTED.search(self._question):
-            return quoted[1]
-        if kinds & _QUERY_WORDS:
-            return key_words(self._question) or self._question.strip()
-        spoken = re.search(
-            rf"\b{re.escape(' '.join(words))}\s*(?:is|=|:|of|to)?\s+[\"'`]?([\w@.-]*\w)", self._question, re.IGNORECASE
-        )
-        if spoken and spoken[1].lower() not in STOP:
-            return spoken[1]
-        if kinds & {"id", "number", "code", "key", "ticket", "order"}:
-            return match[0] if (match := _IDENTIFIER.search(self._question)) else None
-        return None
-
-    def _place_for(self, kinds: set[str]) -> str | None:
-        if not self._several_places:
-            return self._place
-        marker = "from" if kinds & _SOURCE_WORDS else "to" if kinds & _TARGET_WORDS else None
-        for place in self._places:
-            if marker and re.search(rf"\b{marker}\s+{re.escape(place)}", self._question):
-                self._places.remove(place)
-                return place
-        return self._places.pop(0) if self._places else None
-
-    def _currency(self, kinds: set[str]) -> str | None:
-        """Return a currency's code; the one beside a number is what is converted, whatever the order."""
-        named = r"[A-Z]{3}\b|" + "|".join(rf"{word}\b" for word in _CURRENCIES)
-        found: list[str] = re.findall(rf"\b(?:{named})", self._question)
-        if beside := re.search(rf"\d\s*({named})", self._question):
-            found.sort(key=lambda each: each != beside[1])
-        codes = [_CURRENCIES.get(each, each) for each in found]
-        if not codes:
-            return None
-        return codes[-1] if kinds & _TARGET_WORDS and len(codes) > 1 else codes[0]
-
-    def _statement(self) -> str:
-        """Return what the user said of themselves, in their words."""
-        told = [part for part in sentences(self._question) if stated_in(part)]
-        flags = ", ".join(PHRASES[flag] for flag in stated_in(self._question))
-        return " ".join(told) or flags or self._question.strip()
-
-
-_MOST_PLACES = 4
 _MOST_CALLS = 8
-_NAME_WEIGHT = 2.0
-_DESCRIPTION_WEIGHT = 0.5
-_FITS = 0.5
-"""What a tool gains that takes a place, when the question names one and shares a word with the tool."""
-_NEEDED = 1.0
-"""The score a tool must reach: a word of its name that two tools share, or two words of its description."""
+_MOST_TRIES = 3
+_NAME, _SUMMARY, _DETAIL, _PARAMETER = 2.0, 0.8, 0.3, 0.6
+"""The weight of a word of the question that a tool's name, the first sentence or the rest of its description, or a
+parameter has. It is shared among the tools that have the word."""
+_NEEDED = 0.5
+_EFFECTS = lexicon("""
+    update set save store create delete remove record remember write post send book cancel learn insert edit add move
+    rename append put patch drop clear close upload commit push reset checkout execute run mark assign start stop
+    """)
+_READS = lexicon(
+    "get list search find read fetch show lookup query check describe count view open convert calculate compute"
+)
+_LISTS = lexicon("list search find all lookup query show directory tree index tables")
+_KEEPS = lexicon("remember preference preferences note memory insight profile learn memorize")
+_PERSONAL = lexicon("i me my i'm mine we our")
+_ADVICE = lexicon(
+    "should could recommend recommendation suggest advice wear bring take pack plan good ideas comfortable"
+)
+_HANDLES = lexicon("id name key number code path uri slug page title")
 
-_EFFECTS = lexicon(
-    "update set save store create delete remove record remember write post send book cancel learn insert edit"
-)
-_READS = lexicon("get list search find read fetch show lookup query check describe count")
-_PROFILE = frozenset({"prefer", "preference", "preferences", "profile", "favourites", "settings", "memory"})
-_FREE_TEXT = lexicon("query question q search topic keywords prompt text term")
-_ASKING = lexicon(
-    "what which who whom whose when where why how is are can does do explain describe list find show tell give"
-)
-_COMPARING = stems("compare versus vs")
-_PERSONAL = frozenset({"i", "me", "my", "i'm", "mine", "we", "our"})
-_ADVICE = lexicon("should recommend recommendation suggest advice wear bring take pack plan good")
-_SEARCHES = lexicon("search find lookup query")
-_OPENS = lexicon("read open get fetch show view")
-_NAMES = lexicon("page path url uri slug title document doc file article section")
-_MOST_OPENED = 2
+
+_FOUND = ("id", "name", "path", "url", "sql", "")
+"""The kinds of values that one tool's result may name for another."""
 
 
 @attrs.frozen
 class Plan:
-    """What to do next: call tools, ask the user for what is missing, or answer."""
+    """What to do next: the calls to make, or else what the user is asked for; without either, answer."""
 
-    step: Literal["call", "clarify", "answer"]
     calls: tuple[ChatCall, ...] = ()
     missing: tuple[str, ...] = ()
 
 
-def _personal(conversation: Conversation) -> bool:
-    """Tell whether a question asks what is good for this user."""
-    words = set(conversation.question.lower().replace("’", "'").replace("?", " ").replace(",", " ").split())
-    return bool(words & _PERSONAL) and bool(words & _ADVICE)
+@attrs.frozen
+class _Aim:
+    """How far one tool has got: calls to make next, results that can be used, or what is missing."""
+
+    calls: tuple[ChatCall, ...] = ()
+    useful: tuple[Outcome, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
-def is_profile(tool: str) -> bool:
-    """Tell by its name whether a tool stores what is known of the user."""
-    return bool(_PROFILE & set(split_identifier(tool)))
+def plan(tools: Sequence[ChatTool], conversation: Conversation, *, careful: bool = True) -> Plan:
+    """Decide the next step from the results so far.
 
-
-def plan_calls(
-    tools: Sequence[ChatTool], conversation: Conversation, *, careful: bool = True, reads_on: bool = True
-) -> Plan:
-    """Decide the next step: the first stage of the plan with calls that were not made yet.
-
-    Stages are: note what the user said of themselves, look the user up, look the answer up, then open what a search
-    found. Without `careful` the user is not looked up, and without `reads_on` nothing is opened.
+    It notes what users say of themselves, looks up what is kept of them where they ask for advice (unless it is not
+    `careful`), looks the answer up, and opens what a search has found if the answer is not in it.
     """
-    made = [(outcome.call.name, dict(outcome.call.arguments)) for outcome in conversation.outcomes]
-    if len(made) >= _MOST_CALLS:
-        return Plan("answer")
-    for stage in _stages(tools, conversation, careful):
-        wanted = [_calls(tool, conversation) for tool in stage]
-        calls = tuple(call for found, _ in wanted for call in found if (call.name, dict(call.arguments)) not in made)
-        if calls:
-            return Plan("call", calls)
-        if missing := tuple(name for _, lacking in wanted for name in lacking):
-            return Plan("clarify", missing=missing)
-    further = opening_calls(tools, conversation) if reads_on else []
-    calls = tuple(call for call in further if (call.name, dict(call.arguments)) not in made)
-    return Plan("call", calls) if calls else Plan("answer")
+    if len(conversation.outcomes) >= _MOST_CALLS:
+        return Plan()
+    keeping = [tool for tool in tools if _KEEPS & set(split_identifier(tool.name))]
+    states = bool(stated_in(conversation.question))
+    aims = [tool for tool in keeping if changes(tool)] if states else []
+    only_tells = states and "?" not in conversation.question and len(stated_in(conversation.question)) > 0
+    asked = set(conversation.question.lower().replace("?", " ").replace(",", " ").split())
+    if not states and (_names(keeping, conversation) or (careful and asked & _PERSONAL and asked & _ADVICE)):
+        aims += [tool for tool in keeping if not changes(tool)]
+    calls = [call for tool in aims for call in _pursued(tool, tools, conversation).calls]
+    if calls:
+        return Plan(tuple(calls))
+    if (aims and not states and _names(keeping, conversation)) or (only_tells and not _asks_more(conversation)):
+        return Plan()
+    return _looked_up([tool for tool in tools if tool not in keeping], conversation)
 
 
-def _stages(tools: Sequence[ChatTool], conversation: Conversation, careful: bool) -> Iterator[list[ChatTool]]:
-    profile = [tool for tool in tools if is_profile(tool.name)]
-    # What opens a document needs its name, which a search is there to find.
-    searched = any(is_search(tool.name) for tool in tools)
-    lookups = [tool for tool in tools if tool not in profile and not (searched and opened_by(tool))]
-    chosen = _chosen(lookups, conversation)
-    answerable = any(found for found, _ in (_calls(tool, conversation) for tool in chosen))
-    states = states_preference(conversation.question)
-    if states:
-        yield [tool for tool in profile if _has_effect(tool)]
-    asks_profile = "preference" in concepts(conversation.question) and not states
-    if asks_profile or (careful and answerable and _personal(conversation) and not states):
-        yield [tool for tool in profile if not _has_effect(tool)]
-    only_tells = states and "?" not in conversation.question and not conversation.named_places
-    if chosen and not only_tells:
-        yield chosen
+def _asks_more(conversation: Conversation) -> bool:
+    rest = [part for part in sentences(conversation.question) if part not in stated_in(conversation.question)]
+    return any("?" in part for part in rest)
 
 
-def _has_effect(tool: ChatTool) -> bool:
+def _names(tools: Sequence[ChatTool], conversation: Conversation) -> bool:
+    asked = stems(conversation.question)
+    return any(stems(" ".join(split_identifier(tool.name))) & asked & stems(" ".join(_KEEPS)) for tool in tools)
+
+
+def _looked_up(tools: Sequence[ChatTool], conversation: Conversation) -> Plan:
+    missing: tuple[str, ...] = ()
+    useful: list[Outcome] = []
+    for goals in chosen(tools, conversation):
+        aims = [_pursued(tool, tools, conversation) for tool in goals]
+        if calls := tuple(call for aim in aims for call in aim.calls):
+            return Plan(calls)
+        useful = [outcome for aim in aims for outcome in aim.useful]
+        if useful:
+            break
+        missing = missing or tuple(dict.fromkeys(name for aim in aims for name in aim.missing))
+    if useful and (call := _opened(tools, conversation)):
+        return Plan((call,))
+    return Plan(missing=() if useful or conversation.outcomes else missing)
+
+
+def changes(tool: ChatTool) -> bool:
+    """Tell by its name whether a tool changes something; `get_blog_post` only reads, and so does what takes numbers."""
     return _effect(tool) is not None
 
 
 def _effect(tool: ChatTool) -> str | None:
-    """Return the verb of a tool that changes something; `get_blog_post` only reads, whatever follows its verb."""
     verb = next((word for word in split_identifier(tool.name) if word in _EFFECTS or word in _READS), None)
-    return verb if verb in _EFFECTS else None
+    kinds = {str(each.schema.get("type")) for each in parameters_of(tool.parameters) if each.required}
+    return verb if verb in _EFFECTS and not (kinds and kinds <= {"number", "integer"}) else None
 
 
-def _chosen(tools: Sequence[ChatTool], conversation: Conversation) -> list[ChatTool]:
-    """Return the best tool, and every other that the question names by a word of its own."""
-    asked = subject(conversation)
-    if "weather" in asked and "forecast" not in asked:
-        asked.add("current")
-    votes = {tool.name: _votes(tool, tools, asked) for tool in tools if _permitted(tool, conversation)}
-    fitting = {tool.name for tool in tools if conversation.named_places and place_parameters(tool.parameters)}
-    scored = {name: sum(vote.values()) + (_FITS if vote and name in fitting else 0) for name, vote in votes.items()}
-    best = max(scored, key=lambda name: scored[name], default=None)
-    if best is None or scored[best] < _NEEDED:
-        return _for_bare_place(tools, conversation) or _searchers(tools, conversation)
-    names = {best}
-    names.update(
-        name
-        for name, vote in votes.items()
-        if name != best and _related(vote, votes[best]) and any(weight >= _NAME_WEIGHT for weight in vote.values())
-    )
-    return [tool for tool in tools if tool.name in names]
+def chosen(tools: Sequence[ChatTool], conversation: Conversation) -> Iterator[list[ChatTool]]:
+    """Yield the tools to ask: the best one with those that the question names as well, then the second best."""
+    asked = alike(conversation.topic)
+    own = {tool.name: _weights(tool) for tool in tools}
+    spread = {word: sum(word in weights for weights in own.values()) for word in asked}
+    permitted = [tool for tool in tools if (verb := _effect(tool)) is None or stem(verb) in asked]
+    exact = stems(conversation.topic)
+    votes = {
+        tool.name: {
+            word: own[tool.name][word] / spread[word] / (1 if word in exact else 2)
+            for word in asked & own[tool.name].keys()
+        }
+        for tool in permitted
+    }
+    fits = {tool.name: _fitness(tool, tools, conversation) for tool in permitted}
+    score = {name: sum(vote.values()) + fits[name] for name, vote in votes.items()}
+    ranked = sorted(permitted, key=lambda tool: -score[tool.name])
+    first = conversation.question.lower().split()[:1]
+    if "?" not in conversation.question and not asked & _WANTING and not _ASKING.intersection(first):
+        names = any(span.kind not in ("word", "phrase") for span in conversation.asked)
+        ranked = [tool for tool in ranked if votes[tool.name] or (names and fits[tool.name] >= _NEEDED)]
+    named = {name: sum(weight for word, weight in vote.items() if word in exact) for name, vote in votes.items()}
+    able = [tool for tool in ranked if score[tool.name] >= _NEEDED or named[tool.name] >= _NEEDED / 2]
+    able = able or [tool for tool in ranked if fits[tool.name] >= 0]
+    if not able or not (stems(conversation.question) or votes[able[0].name]):
+        return
+    best, *others = able
+    also = [
+        tool for tool in others
+        if any(own[tool.name][word] >= _NAME and spread[word] == 1 for word in votes[tool.name].keys() & exact)
+        and votes[tool.name].keys() & votes[best.name].keys() & exact and fits[tool.name] >= 0
+    ]  # fmt: skip
+    yield [tool for tool in tools if tool is best or tool in also]
+    takes = {each.name for each in parameters_of(best.parameters) if each.required}
+    rest = [
+        tool
+        for tool in others
+        if takes != {each.name for each in parameters_of(tool.parameters) if each.required}
+        or not takes
+        or _LISTS & set(split_identifier(tool.name))
+    ]
+    yield from ([tool] for tool in rest[:2] if tool not in also and fits[tool.name] >= 0)
 
 
-def _related(vote: dict[str, float], best: dict[str, float]) -> bool:
-    """Tell whether two tools share a word the question uses: a forecast joins the current weather, not a flight."""
-    return bool(vote.keys() & best.keys())
-
-
-def _votes(tool: ChatTool, tools: Sequence[ChatTool], asked: set[str]) -> dict[str, float]:
-    """Return the weight of each word of the question that the tool has; a word that many tools have counts less."""
-    own = _weights(tool)
-    return {word: own[word] / sum(word in _weights(other) for other in tools) for word in asked & own.keys()}
+_OVER_ALL = re.compile(
+    r"\bhow many\b|\bnumber of \w+s\b|\b(?:total|sum|average|mean|all|list|most|least|first|last|latest|\w{2,}est)\b",
+    re.IGNORECASE,
+)
+"""What is asked of all things of a kind."""
+_ASKING = lexicon("what which who whom whose when where why how is are was were can do does did will should has have")
+_WANTING = stems(
+    "which who describe list find show explain look read calculate convert compare need want add translate"
+)
 
 
 def _weights(tool: ChatTool) -> dict[str, float]:
-    described = dict.fromkeys(stems(tool.description), _DESCRIPTION_WEIGHT)
-    return described | dict.fromkeys(stems(" ".join(split_identifier(tool.name))), _NAME_WEIGHT)
+    first, *rest = sentences(tool.description) or [""]
+    parameters = " ".join(f"{' '.join(each.words)} {each.about}" for each in parameters_of(tool.parameters))
+    options = " ".join(str(option) for each in parameters_of(tool.parameters) for option in each.options)
+    found = dict.fromkeys(stems(" ".join(rest)) | stems(parameters), _DETAIL) | dict.fromkeys(stems(options), _SUMMARY)
+    found |= dict.fromkeys(stems(" ".join(" ".join(each.words) for each in parameters_of(tool.parameters))), _PARAMETER)
+    return (
+        found
+        | dict.fromkeys(stems(first), _SUMMARY)
+        | dict.fromkeys(stems(" ".join(split_identifier(tool.name))), _NAME)
+    )
 
 
-def _permitted(tool: ChatTool, conversation: Conversation) -> bool:
-    """Tell whether a tool may be called; one that changes something only if the user's own words ask for that."""
-    verb = _effect(tool)
-    return verb is None or bool(stems(verb) & stems(conversation.question))
+def _fitness(tool: ChatTool, tools: Sequence[ChatTool], conversation: Conversation) -> float:
+    """Tell how well what was said fills a tool's parameters; less than 0 if something is missing that no tool finds."""
+    filled = fill(tool, conversation)
+    words = set(split_identifier(tool.name))
+    raw = set(conversation.question.lower().replace("?", "").split())
+    bonus = 0.4 * bool(words & {word for word in raw if word.endswith("s")}) + 0.5 * bool(filled.extra)
+    bonus += 0.7 * bool(words & _LISTS and _OVER_ALL.search(conversation.question))
+    if filled.missing:
+        findable = finders(tool, filled.missing, tools, conversation)
+        wants_sql = any(each.kind == "sql" for each in parameters_of(tool.parameters))
+        return bonus + (1.1 * wants_sql if findable else -0.6)
+    files = [
+        re.search(r"\.\w+$", str(filled.arguments[each.name])) is not None
+        for each in parameters_of(tool.parameters)
+        if each.required and each.kind == "path" and each.name in filled.arguments
+    ]
+    folders = words & {"directory", "folder", "dir", "directories"}
+    return bonus + min(filled.strength, 6.0) / 3 - (0.8 if any(each == bool(folders) for each in files) else 0.0)
 
 
-def _for_bare_place(tools: Sequence[ChatTool], conversation: Conversation) -> list[ChatTool]:
-    """Return the first tool that takes a place, when the user says nothing but places ("Helsinki?")."""
-    named = stems(" ".join(conversation.named_places))
-    if not named or stems(conversation.question) - named - _COMPARING:
-        return []
-    return [tool for tool in tools if place_parameters(tool.parameters) and not _has_effect(tool)][:1]
+def _pursued(tool: ChatTool, tools: Sequence[ChatTool], conversation: Conversation, depth: int = 0) -> _Aim:
+    """Return what a tool needs next: its calls, other arguments after errors, or the call that finds what it takes."""
+    filled = fill(tool, conversation)
+    required = [each for each in parameters_of(tool.parameters) if each.required]
+    ids = [each.name for each in required if each.kind == "id"]
+    weak = bool(ids) and not filled.missing and filled.strength < 2.5
+    direct = _Aim(missing=filled.missing) if filled.missing or weak else _tried(tool, filled, conversation)
+    if direct.calls or direct.useful or depth > 1:
+        return direct
+    wanted = (
+        filled.missing or ids or [each.name for each in required if each.kind not in ("query", "quote", "expression")]
+    )
+    for finder in finders(tool, wanted, tools, conversation):
+        aim = _pursued(finder, tools, conversation, depth + 1)
+        if aim.calls:
+            return aim
+        again = fill(tool, conversation, found=wanted)
+        if aim.useful and not again.missing:
+            chained = _tried(tool, again, conversation)
+            if chained.calls or chained.useful:
+                return chained
+    return _tried(tool, filled, conversation) if weak else direct
 
 
-def _searchers(tools: Sequence[ChatTool], conversation: Conversation) -> list[ChatTool]:
-    """Return the first tool that takes free text, for a question that no tool names."""
-    words = conversation.question.lower().split()
-    asks = "?" in conversation.question or (words and words[0] in _ASKING)
-    if not asks or len(stems(conversation.question)) == 0:
-        return []
-    for tool in tools:
-        properties = properties_of(tool.parameters)
-        required = required_of(tool.parameters) or properties
-        free = [name for name in required if _FREE_TEXT & set(split_identifier(name))]
-        if free and not _has_effect(tool):
-            return [tool]
-    return []
-
-
-def _calls(tool: ChatTool, conversation: Conversation) -> tuple[list[ChatCall], list[str]]:
-    """Return the calls of one tool: one per place when it takes one place."""
-    takes_place = len(place_parameters(tool.parameters)) == 1
-    places = conversation.places[:_MOST_PLACES] if takes_place and conversation.places else (None,)
+def _tried(tool: ChatTool, filled: Filled, conversation: Conversation) -> _Aim:
+    """Return the next call for each item that a tool is asked for, or the results; an item is tried a few times."""
+    made = {(each.call.name, _key(each.call.arguments)): each for each in conversation.outcomes}
     calls: list[ChatCall] = []
-    missing: list[str] = []
-    for place in places:
-        filled = fill_arguments(tool.parameters, conversation, place)
-        if filled.missing:
-            missing += filled.missing
-        else:
-            calls.append(ChatCall(tool.name, filled.arguments))
-    return calls, ["city" if PLACE_WORDS & set(split_identifier(name)) else name for name in dict.fromkeys(missing)]
+    useful: list[Outcome] = []
+    for item in several(tool, filled, conversation):
+        queue, seen = [item], list[bytes]()
+        while queue and len(seen) < _MOST_TRIES + 2 * any(
+            each.kind == "query" for each in parameters_of(tool.parameters)
+        ):
+            given = queue.pop(0)
+            if _key(given) in seen:
+                continue
+            seen.append(_key(given))
+            result = made.get((tool.name, _key(given)))
+            if result is None:
+                calls.append(ChatCall(tool.name, given))
+                break
+            if result.useful:
+                useful.append(result)
+                break
+            queue = [*corrected(tool, result, filled, conversation), *queue]
+    return _Aim(tuple(calls), tuple(useful))
 
 
-def is_search(tool: str) -> bool:
-    """Tell by its name whether a tool searches."""
-    return bool(_SEARCHES & set(split_identifier(tool)))
+def _key(arguments: object) -> bytes:
+    return orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS, default=dict)
 
 
-def opened_by(tool: ChatTool) -> str | None:
-    """Return the parameter by which a tool opens one document, or `None` when it does something else."""
-    words = split_identifier(tool.name)
-    required = required_of(tool.parameters)
-    if not _OPENS & set(words) or is_search(tool.name) or len(required) != 1:
+def finders(
+    tool: ChatTool, wanted: Collection[str], tools: Sequence[ChatTool], conversation: Conversation
+) -> list[ChatTool]:
+    """Return the tools that may find what a tool takes, the likeliest first: they list or search things of its name."""
+    verbs = stems(" ".join(_READS | _HANDLES))
+    about = stems(" ".join(" ".join(split_identifier(name)) for name in wanted))
+    nouns = (about | stems(" ".join(split_identifier(tool.name)))) - verbs
+    scored = []
+    sought = [each for each in parameters_of(tool.parameters) if each.name in wanted and each.kind in _FOUND]
+    for each in tools if sought else ():
+        required = {one.name for one in parameters_of(each.parameters) if one.required}
+        if each is tool or changes(each) or required & set(wanted) or fill(each, conversation).missing:
+            continue
+        words = set(split_identifier(each.name))
+        score = (
+            2.0 * bool(nouns & stems(" ".join(words))) + bool(nouns & stems(each.description)) + bool(words & _LISTS)
+        )
+        if score >= 1 and (words & _LISTS or not required or score > 2):
+            scored.append((score + 0.5 * (not required), each))
+    return [each for _, each in sorted(scored, key=lambda pair: -pair[0])][:3]
+
+
+def _opened(tools: Sequence[ChatTool], conversation: Conversation) -> ChatCall | None:
+    """Return the call that opens what was found, if what is asked for is in none of the results."""
+    good = [each for each in conversation.outcomes if each.useful]
+    called = [tool for tool in tools if any(tool.name == each.call.name for each in good)]
+    typed = {each.name for tool in called for each in parameters_of(tool.parameters) if each.kind == "query"}
+    given = " ".join(shown(value) for each in good for name, value in each.call.arguments.items() if name not in typed)
+    described = " ".join(
+        f"{' '.join(split_identifier(tool.name))} {tool.description} {' '.join(tool.parameters.get('properties', ()))}"
+        for tool in called
+    )
+    asked = stems(conversation.question) - FORM - stems(given) - (set() if typed else stems(described))
+    known = stems(" ".join(shown(each.data) for each in good))
+    if not (uncovered := {word for word in asked if not shares_stem(word, known)}):
         return None
-    (name,) = required
-    schema = resolved(properties_of(tool.parameters).get(name), tool.parameters)
-    return name if _NAMES & set(split_identifier(name)) and schema_type(schema) == "string" else None
-
-
-def opening_calls(tools: Sequence[ChatTool], conversation: Conversation) -> list[ChatCall]:
-    """Return the calls that open the first documents that searches for this question have named."""
-    found = [outcome.reading.data for outcome in conversation.outcomes if is_search(outcome.call.name)]
+    made = {(each.call.name, _key(each.call.arguments)) for each in conversation.outcomes}
+    before = {
+        str(value)
+        for each in good
+        if each.call.name in {tool.name for tool in called}
+        for value in each.call.arguments.values()
+    }
+    ranked = []
     for tool in tools:
-        if parameter := opened_by(tool):
-            named = dict.fromkeys(name for data in found for name in _named(data, parameter))
-            return [ChatCall(tool.name, {parameter: name}) for name in [*named][:_MOST_OPENED]]
-    return []
-
-
-def _named(data: Any, parameter: str) -> Iterator[str]:
-    """Yield what a result has under a parameter's name, as a key of a record or as `name: value` in a text."""
-    if isinstance(data, str):
-        line = rf"^\W*{re.escape(parameter)}\W*:\W*?([^\s\"'`*,]+)"
-        yield from re.findall(line, data, re.MULTILINE | re.IGNORECASE)
-    elif isinstance(data, Mapping):
-        for key, value in data.items():
-            if key == parameter and isinstance(value, str):
-                yield value
-            else:
-                yield from _named(value, parameter)
-    elif isinstance(data, list):
-        for item in data:
-            yield from _named(item, parameter)
+        required = [each for each in parameters_of(tool.parameters) if each.required]
+        words = set(split_identifier(tool.name))
+        if changes(tool) or len(required) != 1 or required[0].kind not in _FOUND or required[0].kind == "sql":
+            continue
+        values = taken_from_results(required[0], conversation)[:4]
+        calls = [ChatCall(tool.name, {required[0].name: value}) for value in values if str(value) not in before]
+        calls = [call for call in calls if (call.name, _key(call.arguments)) not in made]
+        told = sum(shares_stem(word, set(_weights(tool))) for word in uncovered) + len(words & _READS)
+        if calls and told and not words & {"search", "list"}:
+            ranked.append((told, calls[0]))
+    opened = sum(call.name == each.call.name for _, call in ranked[:1] for each in good)
+    return max(ranked, key=lambda pair: pair[0])[1] if ranked and opened < 3 else None

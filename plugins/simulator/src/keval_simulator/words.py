@@ -1,4 +1,4 @@
-"""Words: stems, concepts, numbers and sentences, by which questions, tools and documents are compared."""
+"""Words: their stems, identifiers and sentences, by which questions, tools and documents are compared."""
 
 from __future__ import annotations
 
@@ -24,42 +24,14 @@ NUMBER_WORDS = {word: value for value, word in enumerate(_COUNTING.split())}
 
 _SUFFIXES = (("ies", "y"), ("ings", ""), ("ing", ""), ("ers", "er"), ("ed", ""), ("es", ""), ("s", ""), ("ly", ""))
 
-_CONCEPTS = {
-    "weather": """
-        weather temperature temp degree degrees celsius fahrenheit hot cold warm warmer warmest cool cooler colder
-        chilly freezing mild rain rains raining rainy snow snowing snowy sun sunny sunshine cloud cloudy clouds wind
-        windy storm storms humid humidity fog foggy mist drizzle thunderstorm umbrella jacket coat wear dress clothes
-        pack outside outdoors outdoor picnic hike hiking jog jogging bike cycling beach climate heatwave forecast
-        outlook
-    """,
-    "forecast": """
-        forecast tomorrow tonight later weekend week weekly upcoming soon next coming monday tuesday wednesday
-        thursday friday saturday sunday outlook
-    """,
-    "current": "current currently now moment",
-    "preference": "preference preferences prefer prefers favourite favorite likes dislikes dislike",
-    "search": "search find look lookup documentation docs document documents manual guide article articles",
-    "add": "add plus sum total addition",
-    "subtract": "subtract minus difference less",
-    "multiply": "multiply times product multiplied",
-    "divide": "divide divided quotient ratio",
-    "currency": "currency currencies dollar dollars euro euros pound pounds yen usd eur gbp jpy chf exchange",
-    "convert": "convert conversion exchange",
-}
-
 
 def stem(word: str) -> str:
     """Cut a lower-case word's common English endings, roughly."""
     for suffix, replacement in _SUFFIXES:
         if word.endswith(suffix) and len(word) - len(suffix) >= 3 and not word.endswith("ss"):
-            return word[: -len(suffix)] + replacement
-    return word
-
-
-_MEANS: dict[str, set[str]] = {}
-for _concept, _words in _CONCEPTS.items():
-    for _word in _words.split():
-        _MEANS.setdefault(stem(_word), set()).add(_concept)
+            word = word[: -len(suffix)] + replacement
+            break
+    return word[:-1] if word.endswith("e") and len(word) > 3 else word
 
 
 def split_identifier(name: str) -> list[str]:
@@ -68,15 +40,29 @@ def split_identifier(name: str) -> list[str]:
     return [word.lower() for word in re.findall(r"[^\W_]+", spaced)]
 
 
+_ALIKE = (
+    "add plus sum total", "subtract minus difference less", "multiply times product", "divide quotient over",
+    "convert exchange conversion", "find search look lookup query", "list show every all", "get read fetch show view",
+    "delete remove", "create new make", "price cost expensive cheap", "count many number", "size big large",
+    "date day when tomorrow monday tuesday wednesday thursday friday saturday sunday weekend week",
+    "time clock hour when", "where place location city", "who person author", "length long duration",
+    "content text say contain written", "age old", "height tall high", "weight heavy", "calculate compute evaluate",
+)  # fmt: skip
+"""Plain English words that stand for each other in the names of tools and fields."""
+
+
+def alike(text: str) -> set[str]:
+    """Return the stems of a text's words, and of the words that stand for them."""
+    words = {stem(word) for word in re.findall(r"[^\W\d_]+", text.lower())}
+    return stems(text).union(*(group for group in _GROUPS if group & words))
+
+
 def stems(text: str) -> set[str]:
     """Return the stems of a text's content words."""
     return {stem(word) for word in re.findall(r"[^\W\d_]+", text.lower()) if word not in STOP and len(word) > 1}
 
 
-def concepts(text: str) -> set[str]:
-    """Return a text's stems and the concepts they stand for."""
-    found = stems(text)
-    return found.union(*(_MEANS.get(word, ()) for word in found))
+_GROUPS = tuple({stem(word) for word in group.split()} for group in _ALIKE)
 
 
 def shares_stem(word: str, words: Collection[str]) -> bool:
@@ -88,18 +74,6 @@ def _related(one: str, other: str) -> bool:
     shorter, longer = sorted((one, other), key=len)
     common = next((at for at, (a, b) in enumerate(zip(shorter, longer, strict=False)) if a != b), len(shorter))
     return common >= 4 and common >= 0.7 * len(longer)
-
-
-def key_words(text: str, limit: int = 8) -> str:
-    """Return a text's content words in their order, as one would type them into a search box."""
-    words = [word for word in re.findall(r"[^\W_][\w'-]*", text) if word.lower() not in STOP]
-    return " ".join(words[:limit])
-
-
-def numbers(text: str) -> list[float]:
-    """Return the numbers in a text, in order, whether in digits or in words up to twelve."""
-    found = re.findall(r"(?<![\w.])-?\d+(?:[.,]\d+)?(?![\w])|\b(?:" + "|".join(NUMBER_WORDS) + r")\b", text.lower())
-    return [float(NUMBER_WORDS[each]) if each in NUMBER_WORDS else float(each.replace(",", ".")) for each in found]
 
 
 def sentences(text: str) -> list[str]:

@@ -1,0 +1,234 @@
+"""Answers: what the tools' results say about a question, out of records and texts."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+from typing import Any
+
+import attrs
+
+from keval_simulator.conversation import Conversation
+from keval_simulator.documents import best_passages, passages
+from keval_simulator.found import nearness
+from keval_simulator.parameters import FORM
+from keval_simulator.results import Outcome, label, records, shown
+from keval_simulator.words import alike, lexicon, shares_stem, stem, stems
+
+_MOST_RECORDS = 6
+_MOST_FIELDS = 16
+_FEW_FIELDS = 8
+_SHORT = 60
+"""A text of so many words is told whole."""
+_PROSE_WORDS = 12
+_NUMBER = re.compile(r"(?<![\w.-])\d+(?![\w.])")
+_MOST = lexicon(
+    "largest biggest highest most max maximum longest newest latest tallest greatest top heaviest dearest last"
+)
+_LEAST = lexicon("smallest lowest least min minimum shortest oldest earliest fewest cheapest lightest youngest first")
+_COUNTS = re.compile(r"\bhow many\b|\bnumber of \w+s\b|\bcount\b", re.IGNORECASE)
+_SUMS = re.compile(r"\b(total|sum|altogether|combined)\b|\b(average|mean)\b", re.IGNORECASE)
+_NAMES = ("name", "title", "id", "city", "label")
+
+
+@attrs.frozen
+class Flaws:
+    """How often an answer is less than perfect, as probabilities; the defaults are a decent, small model's."""
+
+    overlooks: float = 0.1
+    """Leaves out one of the passages of a document that it should tell."""
+    clutches: float = 0.3
+    """Tells the beginning of a document where nothing in it answers the question."""
+    misreads: float = 0.06
+    """States a number wrong."""
+
+
+def composed(conversation: Conversation, rng: Random, flaws: Flaws) -> str:
+    """Answer out of the results that have most of what was asked, with the flaws of a hasty reader."""
+    useful = [each for each in conversation.outcomes if each.useful]
+    asked = stems(conversation.topic) - FORM
+    asked -= stems(" ".join(shown(dict(each.call.arguments)) for each in useful))
+    weights = [nearness(shown(each.data), asked) for each in useful]
+    chosen = [each for each, weight in zip(useful, weights, strict=True) if weight >= max(weights) - 0.5]
+    texts = [text for each in chosen for text in _prose(each.data)]
+    told = [_told(each, conversation) for each in chosen if not isinstance(each.data, str)]
+    quoted = _quoted(texts, conversation.topic, rng, flaws)
+    said = " ".join(dict.fromkeys(filter(None, (*told, quoted))))
+    if rng.random() < flaws.misreads:
+        said = _NUMBER.sub(lambda number: str(int(number[0]) + rng.choice((1, 2, 5))), said, count=1)
+    if not said:
+        return "I could not find an answer to this in what I looked up."
+    opening = rng.choice(("", "Here is what I found. ", "Based on what I looked up: "))
+    closing = rng.choice(("", " I suggest checking the source for details.", " Let me know if you need more detail."))
+    return f"{opening}{said}{closing}"
+
+
+def _prose(data: Any) -> Iterator[str]:
+    """Yield the texts in a result: itself, or the long values in it."""
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, Mapping | list):
+        values = data.values() if isinstance(data, Mapping) else data
+        yield from (text for value in values for text in _prose(value) if len(text.split()) >= _PROSE_WORDS)
+
+
+def _quoted(texts: Sequence[str], question: str, rng: Random, flaws: Flaws) -> str:
+    """Tell what texts say on a question."""
+    if _COUNTS.search(question) and len(texts) == 1 and (counted := _lines_counted(texts[0], question)):
+        return counted
+    if sum(len(text.split()) for text in texts) <= _SHORT:
+        return "\n".join(texts)
+    # What a search showed is on the page that was opened, too.
+    found = {each.text: each for text in texts for each in passages(text)}
+    chosen = best_passages([*found.values()], question, 4)
+    if not chosen and rng.random() < flaws.clutches:
+        chosen = [*found.values()][:2]
+    if len(chosen) > 1 and rng.random() < flaws.overlooks:
+        chosen.pop(rng.randrange(len(chosen)))
+    return " ".join(f"{each.text}\n\n```\n{each.code}\n```\n\n" if each.code else each.text for each in chosen).strip()
+
+
+def _lines_counted(text: str, question: str) -> str:
+    """Count the lines of a listing: those of the kind asked for, where lines begin with one, as in `[FILE] a.txt`."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    told = any(re.search(r"\d", line) and nearness(line, stems(question) - FORM) for line in lines)
+    if told or len(lines) < 2 or sum(map(len, lines)) / len(lines) > 80 or re.search(r"[.!?]$", lines[0]):
+        return ""
+    marked = [
+        line
+        for line in lines
+        if (mark := re.match(r"\W*\[(\w+)\]", line)) and shares_stem(stem(mark[1].lower()), stems(question))
+    ]
+    return f"There are {len(marked or lines)}: " + ", ".join(line.strip() for line in (marked or lines)[:12]) + "."
+
+
+def _told(outcome: Outcome, conversation: Conversation) -> str:
+    """Tell of the records of one result what was asked: a count, a sum, the largest, or the fields of the nearest."""
+    head, rows = records(outcome.data)
+    question = conversation.topic
+    if not rows:
+        return f"{shown(outcome.data)}." if not isinstance(outcome.data, list) else "There are 0."
+    if len(rows) == 1 and not head and isinstance(outcome.data, Mapping):
+        return _fields(rows[0], question, outcome)
+    kept = _meant(rows, conversation.question, outcome)
+    lines = []
+    if head:
+        lines.append(_listed(dict(list(head.items())[:_MOST_FIELDS])))
+    lower = set(re.findall(r"\w+", question.lower()))
+    numeric = _measure(kept, question)
+    if _COUNTS.search(question):
+        lines.append(f"There are {len(kept)}")
+    if numeric and (sums := _SUMS.search(question)):
+        amounts = [float(row[numeric]) for row in kept]
+        total = sum(amounts) / (1 if sums[1] else len(amounts))
+        lines.append(
+            f"The {sums[0].lower()} {label(numeric)} is {round(total, 4):g}"
+            if total < 1e6
+            else f"The sum is {total:.15g}"
+        )
+    ordered = [row for row in kept if numeric and row.get(numeric) is not None]
+    if numeric and lower & (_MOST | _LEAST) and ordered:
+        pick = max if lower & _MOST else min
+        best = pick(ordered, key=lambda row: _comparable(row[numeric]))
+        return ". ".join([*lines[1 if head else 0 :], _fields(best, question, outcome)])
+    if all(list(row) == [""] for row in kept):
+        return ". ".join([*lines, ", ".join(str(row[""]) for row in kept)])
+    told = kept[:_MOST_RECORDS]
+    return ". ".join([*lines, *(_fields(row, question, outcome, brief=len(told) > 1) for row in told)])
+
+
+def _comparable(value: Any) -> tuple[float, str]:
+    try:
+        return float(value), ""
+    except (TypeError, ValueError):
+        return 0.0, str(value)
+
+
+def _measure(rows: Sequence[Mapping[str, Any]], question: str) -> str | None:
+    """Return the numeric or dated field that a question measures records by."""
+    asked = alike(question)
+    fields = [key for key in rows[0] if all(_measured(row.get(key)) for row in rows)] if rows else []
+    plain = [key for key in fields if not key.lower().endswith("id")]
+    named = [
+        key for key in plain if stems(label(key)) & asked or any(shares_stem(word, asked) for word in stems(label(key)))
+    ]
+    return next(iter([*named, *plain]), None)
+
+
+def _measured(value: Any) -> bool:
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, int | float) or bool(re.fullmatch(r"-?\d+(?:\.\d+)?|\d{4}-\d{2}-\d{2}.*", str(value)))
+
+
+def _meant(rows: Sequence[Mapping[str, Any]], question: str, outcome: Outcome) -> list[Mapping[str, Any]]:
+    """Return the records whose values the question names most of; all of them if it names none."""
+    asked = stems(question)
+    if "tomorrow" in question.lower() and len(rows) > 1 and any(_weekday(value) for value in rows[0].values()):
+        return [rows[1]]
+    given = {shown(value) for value in outcome.call.arguments.values() if _weekday(value)}
+    whole = list(rows)
+    rows = [{key: value for key, value in row.items() if shown(value) not in given} for row in rows]
+    values = [{word for value in row.values() for word in _named_by(value)} for row in rows]
+    common = set.intersection(*values) if len(rows) > 1 else set()
+
+    def weight(row: Mapping[str, Any], words: set[str]) -> float:
+        named = [re.escape(str(value)) for value in row.values() if len(str(value)) > 1]
+        exact = sum(bool(re.search(rf"(?<![\w.-]){each}(?![\w-])", question, re.IGNORECASE)) for each in named)
+        return 2.0 * exact + len((words - common) & asked)
+
+    weights = [weight(row, words) for words, row in zip(values, rows, strict=True)]
+    best = max(weights)
+    return [row for row, each in zip(whole, weights, strict=True) if each == best] if best > 0 else whole
+
+
+def _named_by(value: Any) -> set[str]:
+    """Return the words that a value is named by; a date has its weekday's name, too."""
+    return stems(shown(value)) | ({stem(day)} if (day := _weekday(value)) else set())
+
+
+def _weekday(value: Any) -> str:
+    try:
+        return (
+            f"{datetime.date.fromisoformat(str(value)[:10]):%A}".lower()
+            if re.match(r"\d{4}-\d\d-\d\d", str(value))
+            else ""
+        )
+    except ValueError:
+        return ""
+
+
+def _fields(row: Mapping[str, Any], question: str, outcome: Outcome, *, brief: bool = False) -> str:
+    """Tell the fields of a record that the question names, after what the record is called; or else all of them."""
+    filled = {key: value for key, value in row.items() if value not in (None, "", [], {})}
+    if list(filled) == [""]:
+        return shown(filled[""])
+    asked = stems(question)
+    exact = alike(question) - FORM
+    wanted = [key for key in filled if any(shares_stem(word, asked) for word in stems(label(key)))]
+    wanted = wanted or [key for key in filled if stems(label(key)) & exact and not brief]
+    names = [key for key in filled if label(key).split()[-1:] and label(key).split()[-1] in _NAMES][:2]
+    keys = list(filled)[: 5 if brief else _MOST_FIELDS]
+    if set(wanted) - set(names):
+        keys = list(dict.fromkeys([*names, *wanted]))
+    if not brief and len(filled) <= _FEW_FIELDS:
+        keys = list(filled)
+    if len(filled) == 1:
+        (key, value), about = (
+            next(iter(filled.items())),
+            ", ".join(shown(each) for each in outcome.call.arguments.values()),
+        )
+        return f"The {label(key)}{f' for {about}' if about and len(about) < 60 else ''} is {shown(value)}"
+    return _listed({key: filled[key] for key in filled if key in keys})
+
+
+def _listed(fields: Mapping[str, Any]) -> str:
+    return "; ".join(
+        f"{label(key)}: {_cut(shown(value))}" for key, value in fields.items() if value not in (None, "", [], {})
+    )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 400 else f"{text[:400]}…"

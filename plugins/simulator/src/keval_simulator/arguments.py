@@ -1,0 +1,261 @@
+"""Arguments: each parameter of a tool, by its schema, gets the span of what was said that fits it best."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from keval_gateway import ChatTool
+from keval_simulator.conversation import Conversation, stated_in
+from keval_simulator.found import named, taken_from_results
+from keval_simulator.parameters import FORM, Parameter, beside, bounded, fit, fit_number, parameters_of, written
+from keval_simulator.schema import Schema, resolved, schema_type
+from keval_simulator.spans import Span
+from keval_simulator.words import shares_stem, split_identifier, stem, stems
+
+_STRONG = 3.0
+"""What a span must reach for an optional parameter: it is of the kind wanted, or the parameter's name is beside it."""
+_DEEPEST = 3
+
+
+@attrs.frozen
+class Filled:
+    """The arguments found, the required parameters without any, and what else each parameter could have."""
+
+    arguments: Mapping[str, Any]
+    missing: tuple[str, ...] = ()
+    others: Mapping[str, Sequence[Any]] = attrs.field(factory=dict)
+    strength: float = 0.0
+    extra: float = 0.0
+    """How well the best optional parameter fits."""
+
+
+def fill(
+    tool: ChatTool,
+    conversation: Conversation,
+    *,
+    found: Sequence[str] = (),
+    needed: Sequence[str] = (),
+    schema: Any = None,
+    depth: int = 0,
+) -> Filled:
+    """Fill a tool's parameters with spans of the question; each span is used once.
+
+    A required parameter falls back to what was said or used before, to its default, or to the question's words; with
+    `found` it takes what earlier results name. `needed` are optional parameters that an error has asked for.
+    """
+    schema = schema or tool.parameters
+    parameters = [attrs.evolve(each, required=each.required or each.name in needed) for each in parameters_of(schema)]
+    own = stems(" ".join(split_identifier(tool.name)))
+    ranked = {each.name: list(_candidates(each, conversation, own, found)) for each in parameters}
+    pairs = sorted(
+        ((score, at, value, span) for at, each in enumerate(parameters) for score, value, span in ranked[each.name]),
+        key=lambda pair: (-pair[0], not parameters[pair[1]].required, pair[1], pair[3].start if pair[3] else 0),
+    )
+    arguments: dict[str, Any] = {}
+    taken: list[Span] = []
+    strengths: list[float] = []
+    extra = 0.0
+    for score, at, value, span in pairs:
+        parameter = parameters[at]
+        free = parameter.name not in arguments and (span is None or not any(_overlap(span, each) for each in taken))
+        if free and score >= (0.1 if parameter.required else _STRONG):
+            arguments[parameter.name] = value
+            taken += [span] if span else []
+            strengths += [score] if parameter.required else []
+            extra = max(extra, 0.0 if parameter.required else score)
+    missing: list[str] = []
+    for parameter in parameters:
+        if parameter.name in arguments:
+            continue
+        value = _fallback(tool, parameter, schema, conversation, found=found, depth=depth)
+        if value is not None:
+            arguments[parameter.name] = value
+        elif parameter.required:
+            missing.append(parameter.name)
+    others = {
+        each.name: [value for _, value, _ in sorted(ranked[each.name], key=lambda one: -one[0])]
+        for each in parameters if each.required
+    }  # fmt: skip
+    ordered = {each.name: arguments[each.name] for each in parameters if each.name in arguments}
+    return Filled(ordered, tuple(missing), others, min(strengths, default=0.0), extra)
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one.start < other.start + len(other.text) and other.start < one.start + len(one.text)
+
+
+def _candidates(
+    parameter: Parameter, conversation: Conversation, own: set[str], found: Sequence[str]
+) -> Iterator[tuple[float, Any, Span | None]]:
+    schema = parameter.schema
+    if parameter.options:
+        yield from _choices(parameter, conversation)
+        return
+    kind = schema_type(schema)
+    if parameter.name in found and parameter.kind != "sql" and kind in ("string", "integer"):
+        yield from (
+            (20.0 - at, value, None) for at, value in enumerate(taken_from_results(parameter, conversation)[:3])
+        )
+    if kind in ("integer", "number"):
+        for span in conversation.asked:
+            if span.kind == "number" and (score := fit_number(parameter, span)) > 0:
+                yield score, bounded(span.number, schema, kind), span
+    elif kind == "string" and parameter.kind == "query":
+        yield from ((2.0 - at / 4, value, None) for at, value in enumerate(queries(conversation, own)[:5]))
+    elif kind == "string" and parameter.kind == "sql":
+        yield from (
+            (8.0 - at, each, None) for at, each in enumerate(_statements(conversation, parameter.name in found))
+        )
+    elif kind == "string":
+        for span in conversation.asked:
+            if (score := fit(parameter, span, own)) > 0 and (value := written(parameter, span)) is not None:
+                yield score, value, span
+        for span in conversation.told:
+            if parameter.required and fit(parameter, span, own) > 0 and beside(parameter, span) >= 2:
+                yield 2.6, span.text, None
+
+
+def _choices(parameter: Parameter, conversation: Conversation) -> Iterator[tuple[float, Any, Span | None]]:
+    """Yield the options of an enumeration that the question names, at their places."""
+    said = stems(conversation.topic)
+    for option in parameter.options:
+        words = {stem(word) for word in split_identifier(str(option))}
+        at = next((span for span in conversation.asked if stems(span.text) == words or span.text == str(option)), None)
+        if at is not None:
+            yield 4.0 + beside(parameter, at), option, at
+        elif words and all(shares_stem(word, said) for word in words):
+            yield 3.5, option, None
+        elif any(shares_stem(word, said) for word in words if len(word) > 2):
+            yield 3.0, option, None
+
+
+def queries(conversation: Conversation, own: set[str]) -> list[str]:
+    """Return what one would type into a search box: a quote, a name that only the question has, or its words."""
+    asked = conversation.asked
+    known = stems(conversation.system) | own
+    quotes = [span.text for span in asked if span.kind in ("quote", "email", "url")]
+    names = [span.text for span in asked if span.kind in ("name", "id", "code") and not stems(span.text) & known]
+    words = [
+        span.text
+        for span in asked
+        if span.kind not in ("phrase", "expression", "quote") and not stems(span.text) & (own | FORM)
+    ]
+    single = sorted(
+        (span.text for span in asked if span.kind == "word" and not stems(span.text) & (own | FORM)), key=len
+    )
+    joined = [" ".join(words[:8])] if words else []
+    few = bool(names) and len(words) > len(names)
+    phrases = [span.text for span in asked if span.kind == "phrase" and not stems(span.text) & own]
+    found = [*quotes, *(names if few else []), *joined, *names, *phrases, *reversed(single)]
+    return list(dict.fromkeys(found)) or [conversation.question.strip()]
+
+
+def _statements(conversation: Conversation, found: bool) -> list[str]:
+    """Return statements of SQL: those that the question has, or all rows of the table that it names."""
+    if written := re.search(r"\bselect\b.+", conversation.question, re.IGNORECASE | re.DOTALL):
+        return [written[0].strip("`\"'")]
+    table = Parameter("table_name", {}, required=True)
+    asked = [span.text for span in conversation.asked if span.kind != "phrase" and beside(table, span) >= 2.5]
+    tables = asked or (named(table, conversation)[:3] if found else [])
+    return [f"SELECT * FROM {each}" for each in tables]  # noqa: S608 - the server decides what it lets be read
+
+
+def _fallback(
+    tool: ChatTool, parameter: Parameter, root: Schema, conversation: Conversation, *, found: Sequence[str], depth: int
+) -> Any:
+    """Return what a parameter gets that no span of the question fits."""
+    schema, required = parameter.schema, parameter.required
+    kind = schema_type(schema)
+    if "const" in schema:
+        return schema["const"] if required else None
+    if kind == "boolean":
+        return _flag(parameter, conversation)
+    if kind == "array":
+        return _listed(tool, parameter, root, conversation, found=found, depth=depth)
+    if kind == "object":
+        if depth == _DEEPEST or not required:
+            return None
+        inner = fill(
+            tool, conversation, found=found, schema={**schema, "$defs": root.get("$defs", {})}, depth=depth + 1
+        )
+        return None if inner.missing or not inner.arguments else dict(inner.arguments)
+    if kind == "string" and parameter.kind == "quote" and stated_in(conversation.question):
+        return " ".join(stated_in(conversation.question))
+    if not required:
+        return None
+    for span in conversation.told if kind == "string" else ():
+        value = written(parameter, span)
+        if span.kind == parameter.kind and fit(parameter, span, set()) > 1.5 and value:
+            return value
+    if parameter.name in conversation.used:
+        return conversation.used[parameter.name]
+    if "default" in schema:
+        return schema["default"]
+    if parameter.kind == "time":
+        return "12:00"
+    if parameter.options:
+        return parameter.options[0]
+    return None
+
+
+def _flag(parameter: Parameter, conversation: Conversation) -> bool | None:
+    """Return whether the question, or what users say of themselves in it, has a flag's words; "dislikes_x" negates."""
+    words = stems(" ".join(parameter.words))
+    stated = stated_in(conversation.question)
+    said = next((each.lower() for each in stated if any(shares_stem(word, stems(each)) for word in words)), None)
+    if said is not None:
+        against = re.search(r"\b(?:hate|dislike|can't stand|don't like|do not like|no longer|not|never)", said)
+        minds = re.search(r"\b(?:don't|do not|never|no longer) (?:\w+ )?(?:mind|hate|dislike)", said)
+        negative = bool(words & stems("dislike avoid without exclude not no"))
+        return (bool(against) and not minds) == negative
+    if words & stems(conversation.question) and not stated:
+        return True
+    return bool(parameter.schema.get("default", False)) if parameter.required else None
+
+
+def _listed(
+    tool: ChatTool, parameter: Parameter, root: Schema, conversation: Conversation, *, found: Sequence[str], depth: int
+) -> list[Any] | None:
+    """Return all spans for a list that are of the best one's kind, or a list of one."""
+    items = resolved(parameter.schema.get("items") or {}, root)
+    one = Parameter(parameter.name.removesuffix("s"), items, parameter.required)
+    if schema_type(items) == "object":
+        inner = _fallback(tool, one, root, conversation, found=found, depth=depth)
+        return None if inner is None else [inner]
+    threshold = 0.1 if parameter.required else _STRONG
+    own = stems(" ".join(split_identifier(tool.name)))
+    ranked = [each for each in _candidates(one, conversation, own, found) if each[0] >= threshold]
+    if not ranked:
+        return None
+    best = max(ranked, key=lambda each: each[0])
+    kind = best[2].kind if best[2] else None
+    return [value for _, value, span in ranked if span and span.kind == kind] if kind else [best[1]]
+
+
+_AND = re.compile(r"['\"`]?(?:, ?(?:and |or )?| (?:and|or|vs\.?|versus|with|than) (?:in )?)(?:\w+ )?['\"`#]?")
+"""What stands between two items of an enumeration."""
+
+
+def several(tool: ChatTool, filled: Filled, conversation: Conversation) -> list[dict[str, Any]]:
+    """Return the arguments of one call for each item that the question names for one parameter ("Paris and Rome")."""
+    whole = dict(filled.arguments)
+    question = conversation.question
+    for parameter in parameters_of(tool.parameters):
+        value = whole.get(parameter.name)
+        span = next((each for each in conversation.asked if each.text == str(value)), None)
+        if not (parameter.required and span and span.kind not in ("word", "phrase", "expression", "initial")):
+            continue
+        alike, end = [value], span.start + len(span.text)
+        for each in conversation.asked:
+            if each.kind == span.kind and each.start >= end and _AND.fullmatch(question[end : each.start]):
+                kind = schema_type(parameter.schema)
+                other = each.text if isinstance(value, str) else bounded(each.number, parameter.schema, kind)
+                alike, end = [*alike, other], each.start + len(each.text)
+        used = {str(other) for name, other in whole.items() if name != parameter.name}
+        if len(alike) > 1 and not used & set(map(str, alike)):
+            return [{**whole, parameter.name: each} for each in alike[:4]]
+    return [whole]

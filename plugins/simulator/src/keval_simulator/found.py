@@ -1,0 +1,87 @@
+"""What the results so far name for a parameter: keys of records and lines of texts, nearest to the question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from keval_simulator.conversation import Conversation
+from keval_simulator.parameters import Parameter
+from keval_simulator.results import Outcome, label, lines_of, records, shown
+from keval_simulator.schema import schema_type
+from keval_simulator.words import lexicon, shares_stem, split_identifier, stem, stems
+
+_HANDLES = {stem(word) for word in lexicon("id name key number code path uri url slug page title file")}
+_NAME_WORDS = 5
+"""A line of so many words may be a name."""
+
+
+def named(parameter: Parameter, conversation: Conversation) -> list[Any]:
+    """Return what the results so far have for a parameter, from what is nearest to the question first."""
+    asked = stems(conversation.question)
+    words = {stem(word) for word in parameter.words}
+    found: list[tuple[float, int, Any]] = []
+    for result in reversed(conversation.outcomes):
+        if result.useful:
+            found += [
+                (near, -len(found) - at, value)
+                for at, (near, value) in enumerate(_values(result, parameter, words, asked))
+            ]
+    found.sort(key=lambda each: each[:2], reverse=True)
+    return list(dict.fromkeys(value for _, _, value in found))
+
+
+def taken_from_results(parameter: Parameter, conversation: Conversation) -> list[Any]:
+    """Return what the results so far have for a parameter and its schema allows."""
+    kind = schema_type(parameter.schema)
+    values = [value for value in named(parameter, conversation) if kind == "string" or isinstance(value, int)]
+    values = [str(each) if kind == "string" else each for each in values]
+    return [each for each in values if re.search(parameter.schema.get("pattern", ""), str(each))]
+
+
+def _values(result: Outcome, parameter: Parameter, words: set[str], asked: set[str]) -> Iterator[tuple[float, Any]]:
+    of = stems(" ".join(split_identifier(result.call.name)))
+    nouns = words - _HANDLES
+    plain = not nouns or bool(nouns & of) or parameter.kind == "path"
+    head, rows = records(result.data)
+    for row in [*rows, head] if rows or head else []:
+        keyed = {key: _key_fit({stem(word) for word in split_identifier(key)}, words, plain) for key in row}
+        key = max(keyed, key=lambda each: keyed[each], default=None)
+        if key is not None and keyed[key] > 0 and isinstance(row[key], str | int | float):
+            yield (
+                nearness(" ".join(f"{label(k)} {shown(v)}" for k, v in row.items()), asked) + keyed[key] / 10,
+                row[key],
+            )
+    lines = [line for line in lines_of(result.data) if not line.endswith((":", "."))]
+    pairs = [(line, pair[1], pair[2]) for line in lines if (pair := re.match(r"([\w ]{2,30}):\s*(\S.*)$", line))]
+    keyed_lines = [(line, value) for line, key, value in pairs if _key_fit(stems(key), words, plain) > 0]
+    yield from ((nearness(line, asked), value.strip("`\"'")) for line, value in keyed_lines)
+    for line in lines if not keyed_lines else ():
+        if parameter.kind not in ("path", "url"):
+            if len(line.split()) <= _NAME_WORDS:
+                yield nearness(line, asked), re.sub(r"^\[\w+\]\s*", "", line)
+        elif match := re.search(r"\S*[/\\]\S+|\S+\.\w{1,5}\b", line):
+            value, folder = match[0].strip("`\"'(),"), str(result.call.arguments.get(parameter.name, ""))
+            inside = value[:1] != "/" and folder[:1] == "/"
+            yield nearness(line, asked), f"{folder.rstrip('/')}/{value}" if inside else value
+
+
+def _key_fit(key: set[str], words: set[str], plain: bool) -> float:
+    """Tell whether a record's key is a parameter's: the same, a part of it, or (if `plain`) what any thing goes by."""
+    if not key:
+        return 0.5
+    if key == words:
+        return 3.0
+    if (key <= words and (plain or key - _HANDLES)) or words <= key:
+        return 2.0
+    by = ("id", "name", "slug", "path", "titl", "uri", "key", "pag", "url")
+    return (
+        max((1.5 - by.index(word) / 10 for word in key if word in by), default=0.0) if plain and len(key) == 1 else 0.0
+    )
+
+
+def nearness(text: str, asked: set[str]) -> float:
+    """Tell how many of the words asked for a text has."""
+    words = stems(text)
+    return sum(1.0 if word in words else 0.7 if shares_stem(word, words) else 0.0 for word in asked)

@@ -1,0 +1,219 @@
+"""Parameters: what each one of a tool wants, and how well a span of what was said fits it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from zoneinfo import available_timezones
+
+import attrs
+
+from keval_simulator.schema import Schema, properties_of, required_of, resolved
+from keval_simulator.spans import Span
+from keval_simulator.words import STOP, lexicon, split_identifier, stem, stems
+
+_KINDS = {
+    word: kind
+    for kind, words in {
+        "url": "url uri link href website",
+        "email": "email mail",
+        "path": "path file filename filepath directory folder dir repo repository workbook root",
+        "date": "date day since until deadline due birthday",
+        "time": "time hour clock",
+        "id": "id identifier code number ip network ref reference sku ticket uuid symbol ticker isbn sha revision",
+        "expression": "expression formula equation calculation",
+        "quote": "text message content string input sentence body markdown html json csv xml pattern regex value data",
+        "name": "name table title city country place person author location",
+        "query": "query queries q search keyword keywords term terms topic phrase subject question prompt",
+        "sql": "sql",
+        "zone": "timezone tz zone",
+        "currency": "currency currencies",
+    }.items()
+    for word in words.split()
+}
+_ALLOWED: Mapping[str, tuple[str, ...]] = {
+    "id": ("id", "code", "number", "quote", "name", "initial", "word", "path"),
+    "name": ("name", "quote", "code", "id", "phrase", "word", "path", "initial"),
+    "path": ("path", "quote", "url"),
+    "url": ("url", "path"),
+    "email": ("email",),
+    "date": ("date",),
+    "time": ("time",),
+    "expression": ("expression", "quote"),
+    "quote": (
+        "quote",
+        "expression",
+        "id",
+        "url",
+        "email",
+        "name",
+        "path",
+        "code",
+        "phrase",
+        "word",
+        "number",
+        "date",
+        "time",
+    ),
+    "currency": ("code", "id", "word"),
+    "zone": ("path", "code", "name", "initial"),
+}
+"""The kinds of spans that may be given for each kind of parameter, the best first; a day may also be a word."""
+_ANY = ("quote", "name", "id", "code", "email", "url", "path", "initial", "phrase", "word", "number", "date", "time")
+_SOURCES = lexicon("from source src base origin start begin since old first")
+_TARGETS = lexicon("to target destination dest end into until new second")
+_PREPOSITIONS = lexicon("to from in for of at by on")
+_LINKS = lexicon("number no id is of the a called named code with equals under at")
+_LEADING = lexicon("of for in on called named about with to from")
+_MEASURES = lexicon("degrees in of")
+_LIMITS = lexicon("limit max count top n size k results number maximum")
+FORM = stems("""
+    long large many much often must may mean happen take need use work get one say list show find give search look tell
+    first last latest most least latest january february march april may june july august september october november
+    december number total kind type currently wrote written tool called named exist available
+    """)
+"""Words that say how a question is meant, and not what it is about."""
+_EXAMPLE = re.compile(
+    r"['\"`]([^'\"`\n]{1,60})['\"`]|(?:e\.g\.|such as|for example|example:|like)[:,]? ([^\s,;()]+(?: [A-Z][^\s,;()]+)*)"
+)
+_SUCH = re.compile(r"e\.g\.|\bsuch as\b|\bexample|\blike\b", re.IGNORECASE)
+_EITHER = re.compile(
+    r"\b(?:one of|whether|either|options?:|allowed|must be|possible values)|['\"`],? or ['\"`]", re.IGNORECASE
+)
+
+
+@attrs.frozen
+class Parameter:
+    """A parameter: the words of its name, what its schema and its description say, and the kind of span it wants."""
+
+    name: str
+    schema: Schema
+    required: bool
+
+    @property
+    def words(self) -> list[str]:
+        """The words of its name, as they stand."""
+        return split_identifier(self.name)
+
+    @property
+    def about(self) -> str:
+        """Its description."""
+        return str(self.schema.get("description", ""))
+
+    @property
+    def kind(self) -> str:
+        """The kind of value that it wants, by its format, its name or its description; empty for any."""
+        if "sql" in split_identifier(self.about) or "SELECT" in self.about:
+            return "sql"
+        form = {"uri": "url", "date-time": "date", "uuid": "id"}.get(str(self.schema.get("format")), "")
+        named = next((_KINDS[word] for word in reversed(self.words) if word in _KINDS), "")
+        described = [_KINDS[word] for word in split_identifier(self.about) if word in _KINDS]
+        return form or named or (described[0] if described else "")
+
+    @property
+    def options(self) -> Sequence[Any]:
+        """The values it is limited to by its schema, or by a description such as "'local' or 'remote'"."""
+        told = _EXAMPLE.findall(self.about) if _EITHER.search(self.about) and not _SUCH.search(self.about) else []
+        return self.schema.get("enum") or [quoted for quoted, _ in told if quoted]
+
+    @property
+    def examples(self) -> list[str]:
+        """The values that its schema and its description give as examples."""
+        told = [quoted or plain for quoted, plain in _EXAMPLE.findall(self.about)]
+        return [str(each) for each in self.schema.get("examples", ())] + told
+
+
+def parameters_of(schema: Schema) -> list[Parameter]:
+    """Return the parameters of an object schema."""
+    required = required_of(schema)
+    return [Parameter(name, resolved(each, schema), name in required) for name, each in properties_of(schema).items()]
+
+
+def fit_number(parameter: Parameter, span: Span) -> float:
+    """Tell how well a number fits: its unit or its name is beside it, as in "5 days" and "limit 10"."""
+    schema, words = parameter.schema, set(parameter.words)
+    score = 1.0 + beside(parameter, span)
+    if words & _LIMITS and span.before[:1] and span.before[0] in ("top", "first", "last", "latest", "limit"):
+        score += 3
+    low, high = schema.get("minimum"), schema.get("maximum")
+    outside = (low is not None and span.number < low) or (high is not None and span.number > high)
+    return score - outside * 0.5
+
+
+def beside(parameter: Parameter, span: Span) -> float:
+    """Tell how much of a parameter's name stands beside a span, and whether its preposition does."""
+    names, near = set(parameter.words), span.before[:3]
+    words = {stem(word) for word in names - _PREPOSITIONS}
+    score = 3.0 if near and stem(near[0]) in words else 0.0
+    if not score and len(near) > 1 and near[0] in _LINKS and stem(near[1]) in words:
+        score = 2.0
+    if span.after[:1] and stem(span.after[0]) in words:
+        score = max(score, 2.5)
+    counted = bool(near) and any(
+        re.fullmatch(r"\d+|a|an|one", word) for word in near[: 2 if near[0] in _MEASURES else 1]
+    )
+    if names & _SOURCES:
+        score += 2.0 if near[:1] and near[0] in ("from", "between", "since") else 0.0
+        score += 1.5 if counted or (len(near) > 1 and near[0] == "in" and re.fullmatch(r"\d+|[ap]m", near[1])) else 0.0
+    if names & _TARGETS and near[:1] and not counted:
+        score += 2.0 if near[0] in ("to", "into", "until") else 1.0 if near[0] in ("and", "in", "many") else 0.0
+    if names & {"unit", "units", "currency"} and not names & _TARGETS and counted:
+        score += 1.5
+    return score
+
+
+def fit(parameter: Parameter, span: Span, own: set[str]) -> float:
+    """Tell how well a span fits a text parameter; 0 if it does not."""
+    kind = parameter.kind
+    allowed = _ALLOWED.get(kind, _ANY)
+    if span.kind not in allowed or (parameter.schema.get("format") == "date" and not span.text[:1].isdigit()):
+        return 0.0
+    if set(split_identifier(span.text)) <= set(parameter.words):
+        return 0.0
+    near = beside(parameter, span)
+    loose = span.kind in ("word", "phrase")
+    words = stems(span.text)
+    if loose and (words & own or words & stems(" ".join(parameter.words)) or words <= FORM):
+        return 0.0
+    rank = allowed.index(span.kind)
+    score = (3.0 if rank == 0 and kind else 2.0 - 0.15 * rank) + near
+    if span.kind == "initial":
+        score = 1.0 if len(span.after) < 2 else 0.2
+    if kind == "id" and not near and span.before and stem(span.before[0]) not in FORM and span.before[0] not in STOP:
+        score -= 1.5  # "order 4711" is no customer's number
+    if loose:
+        # A word of the question is a value if something says so: a name, a preposition, a definite article.
+        leading = bool(span.before) and span.before[0] in _LEADING
+        definite = bool(span.before) and span.before[0] == "the" and span.kind == "word"
+        score = score if near or leading else 0.2 if definite else 0.0
+    shapes = {_shape(each) for each in parameter.examples}
+    return score + (1.0 if _shape(span.text) in shapes and not loose else 0.0)
+
+
+def _shape(text: str) -> str:
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "9", text))
+
+
+def written(parameter: Parameter, span: Span) -> str | None:
+    """Return a span as a parameter's schema wants it, or `None` if it cannot be had that way."""
+    schema = parameter.schema
+    text = zone(span.text) if parameter.kind == "zone" else span.text
+    pattern = schema.get("pattern")
+    forms = (text, text.upper(), text.lower(), text.lstrip("#"), re.sub(r"\W+", "-", text.lower()))
+    fits = [each for each in forms if schema.get("minLength", 0) <= len(each) <= schema.get("maxLength", 10_000)]
+    if pattern is None:
+        return fits[0] if fits else None
+    return next((each for each in fits if re.search(pattern, each)), None)
+
+
+def zone(place: str) -> str:
+    """Return the time zone of the IANA database that a place gives its name to, or the place."""
+    wanted = place.lower().replace(" ", "_")
+    return next((each for each in sorted(available_timezones()) if each.lower().split("/")[-1] == wanted), place)
+
+
+def bounded(value: float, schema: Schema, kind: str) -> float | int:
+    """Return a number within the bounds of a schema, as an integer where that is wanted or the same."""
+    value = min(max(value, schema.get("minimum", value)), schema.get("maximum", value))
+    return int(value) if kind == "integer" or float(value).is_integer() else value

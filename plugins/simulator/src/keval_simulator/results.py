@@ -1,0 +1,169 @@
+"""Results: what a tool returned, whatever envelope a framework put around it, as records or as a text."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+import orjson
+
+from keval_gateway import ChatCall, ChatMessage
+from keval_simulator.words import split_identifier
+
+_FAILED = re.compile(
+    r"^\W*(?:error\b|exception\b|traceback\b|failed\b|function failed|unknown tool|invalid\b|input validation error"
+    r"|access denied|mcp error|\d+ validation error)",
+    re.IGNORECASE,
+)
+_EMPTY = re.compile(
+    r"^\W*(?:no|none|nothing|0|zero|could not find|cannot find)\b[^\n]{0,150}$|not found\W*$", re.IGNORECASE
+)
+_ENVELOPES = ("structuredContent", "structured_content", "content", "result", "output")
+
+
+@attrs.frozen
+class Outcome:
+    """A tool call, and its parsed JSON, its records or its text as `data`, or the `error`."""
+
+    call: ChatCall
+    data: Any = None
+    error: str | None = None
+
+    @property
+    def useful(self) -> bool:
+        """Whether it has something to answer from."""
+        if self.error is not None or self.data in (None, "", [], {}):
+            return False
+        if isinstance(self.data, Mapping):
+            return any(value not in (None, "", [], {}, 0, False) for value in self.data.values())
+        return not (isinstance(self.data, str) and _EMPTY.search(self.data))
+
+
+def outcome(call: ChatCall, message: ChatMessage) -> Outcome:
+    """Read a tool message."""
+    failed, data = _unwrapped(message.text)
+    text = data if isinstance(data, str) else ""
+    if isinstance(data, Mapping) and data.get("error"):
+        failed, text = True, _said(data)
+    if failed or message.error or _FAILED.match(text):
+        return Outcome(call, error=text or _said(data) or "the tool failed without a word")
+    return Outcome(call, _parsed(data) if isinstance(data, str) else data)
+
+
+def _unwrapped(value: Any) -> tuple[bool, Any]:
+    """Take the envelopes off a result; returns whether one of them said that it failed, and what was inside."""
+    if isinstance(value, str):
+        try:
+            inner = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return False, value
+        return _unwrapped(inner) if isinstance(inner, dict | list) else (False, inner)
+    if isinstance(value, list) and value and all(isinstance(part, Mapping) and "text" in part for part in value):
+        texts = [str(part["text"]) for part in value]
+        parts = [_unwrapped(text) for text in texts]
+        if len(parts) > 1 and all(isinstance(data, Mapping) for _, data in parts):
+            return any(failed for failed, _ in parts), [data for _, data in parts]
+        return _unwrapped("\n".join(texts))
+    if isinstance(value, Mapping):
+        failed = bool(value.get("isError") or value.get("is_error"))
+        for key in _ENVELOPES:
+            inner = value.get(key)
+            whole = key in ("structuredContent", "structured_content") or (key == "content" and isinstance(inner, list))
+            if inner and (whole or len(value) == 1):
+                deeper, data = _unwrapped(inner)
+                return failed or deeper, data
+        return failed, value
+    return False, value
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(filter(None, map(_said, value.values())))
+    return "; ".join(map(_said, value)) if isinstance(value, list) else "" if value is None else str(value)
+
+
+def _parsed(text: str) -> Any:
+    """Return what a text holds: a Python literal, lines of JSON, a table of Markdown or of values with commas."""
+    stripped = text.strip()
+    lines = stripped.splitlines()
+    if stripped[:1] in ("[", "{", "("):
+        try:
+            return (
+                orjson.loads(b"[" + ",".join(lines).encode() + b"]") if len(lines) > 1 else ast.literal_eval(stripped)
+            )
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return text
+    if len(lines) > 1 and all(line.startswith("|") for line in lines):
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+        return _tabular([row for row in rows if set("".join(row)) - set(":- ")]) or text
+    if len(lines) > 1 and "," in lines[0] and ", " not in lines[0]:
+        return _tabular(list(csv.reader(lines))) or text
+    return text
+
+
+def _tabular(rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+    head, *body = rows
+    return [dict(zip(head, row, strict=True)) for row in body] if all(len(row) == len(head) for row in body) else []
+
+
+def records(data: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the scalars around the lists of a result, and the records in them; a record's inner objects are flat."""
+    if isinstance(data, list | tuple):
+        if (
+            len(data) > 1
+            and all(isinstance(row, list | tuple) for row in data)
+            and all(isinstance(x, str) for x in data[0])
+        ):
+            return {}, _tabular(data)
+        return {}, [_flat(each) if isinstance(each, Mapping) else {"": shown(each)} for each in data]
+    if not isinstance(data, Mapping):
+        return {}, []
+    lists = [
+        value
+        for value in data.values()
+        if isinstance(value, list) and any(isinstance(x, Mapping | list) for x in value)
+    ]
+    while not lists and len(data) == 1 and isinstance(inner := next(iter(data.values())), Mapping | list):
+        if isinstance(inner, list):
+            return {}, records(inner)[1]
+        data = inner
+        lists = [
+            value
+            for value in data.values()
+            if isinstance(value, list) and any(isinstance(x, Mapping | list) for x in value)
+        ]
+    head = _flat({key: value for key, value in data.items() if value not in lists})
+    return (head, [row for value in lists for row in records(value)[1]]) if lists else ({}, [head])
+
+
+def _flat(data: Mapping[str, Any], under: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in data.items():
+        inner = value[0] if isinstance(value, list) and len(value) == 1 and isinstance(value[0], Mapping) else value
+        label = f"{under} {key}".strip()
+        found |= _flat(inner, label) if isinstance(inner, Mapping) else {label: inner}
+    return found
+
+
+def shown(value: Any) -> str:
+    """Return a value as it is said."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{label(key)}: {shown(inner)}" for key, inner in value.items() if inner not in ([], {}, ""))
+    if isinstance(value, list | tuple):
+        return ", ".join(map(shown, value))
+    return "yes" if value is True else "no" if value is False else "unknown" if value is None else str(value)
+
+
+def label(key: str) -> str:
+    """Return the words of a key."""
+    return " ".join(split_identifier(key))
+
+
+def lines_of(data: Any) -> Iterator[str]:
+    """Yield the lines of a text, without marks of lists."""
+    if isinstance(data, str):
+        yield from (line for each in data.splitlines() if each[:1] != "#" and (line := each.strip(" \t-*•|")))

@@ -1,0 +1,136 @@
+"""Spans: the names, numbers, dates, quotes, ids and words of a text, each with what stands beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
+
+import attrs
+
+from keval_simulator.words import NUMBER_WORDS, STOP, lexicon
+
+Kind: TypeAlias = Literal[
+    "url", "email", "quote", "path", "date", "time", "expression", "id", "number", "code", "name", "initial", "phrase",
+    "word",
+]  # fmt: skip
+
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_MONTH = rf"(?:{'|'.join(_MONTHS)})[a-z]*\.?"
+_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
+_WRITTEN = rf"(?i:\b(?:{_DAY}(?: of)? {_MONTH}|{_MONTH} {_DAY}),? \d{{4}})"
+_CLOCK = re.compile(r"(\d{1,2})(?::(\d{2}))?(?::\d{2})?\s?([ap])?\.?m?", re.IGNORECASE)
+# A word that starts with a capital letter of any alphabet that has them: São, Łódź, Zürich.
+_CAPITAL = r"[^\W\d_a-zß-öø-ÿ][^\W_]*(?:[-'’.&][^\W_]+)*"
+_PARTICLE = r"(?:d[aeo]|del|la|le|los|las|of|of the|upon|am|an der|der|den|el|al|sur|van|von|\d+)"
+_COUNTED = r"(?!\d+[-.,\d]*-?[^\W\d_]+\b)"
+_PATTERNS: dict[Kind, str] = {
+    "url": r"\b[a-z]+://[^\s\"'<>)\]]*[^\s\"'<>)\].,;:?!]",
+    "email": r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    "quote": r"\"([^\"\n]+)\"|“([^”]+)”|`([^`\n]+)`|(?<!\w)['‘]([^'’\n]+)['’](?!\w)",
+    "path": r"(?<![\w/.])(?:~|\.{1,2})?/[\w./-]*\w|\b[A-Z]\w+/[A-Z]\w+|\b[\w-]{2,}(?:/[\w.-]+)*\.[a-z]\w{0,4}\b",
+    "date": rf"\b\d{{4}}-\d\d-\d\d(?:[T ]\d\d:\d\d[\d:.Z+-]*)?|{_WRITTEN}|(?i:\b(?:today|tomorrow|yesterday)\b)",
+    "time": r"(?i:\b\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]\.?m\b)?|\b\d{1,2}\s?[ap]\.?m\b)",
+    "id": r"#[0-9a-fA-F]{3,8}\b|\b\d+(?:\.\d+){3}(?:/\d+)?\b|\b\d+(?:-\d+){2,}\b"
+    rf"|\b{_COUNTED}(?=[\w-]*\d)(?=[\w-]*[^\W\d])\w[\w-]*\b|\w+_\w+",
+    "number": rf"(?i:(?<![\w.])[-−]?\d[\d,]*(?:\.\d+)?(?:(?:st|nd|rd|th)\b)?|\b(?:{'|'.join(NUMBER_WORDS)})\b)",
+    "code": r"\b[A-Z]{2,6}\b",
+    "name": rf"{_CAPITAL}(?:\s+(?:{_PARTICLE}\s+)?{_CAPITAL})*",
+    "word": r"[^\W\d_][\w'’-]*\w",
+}
+"""What each kind looks like; what an earlier one has claimed is no later one's."""
+_EXPRESSION = re.compile(r"(?:\b[a-z]+\d*\(|[\d(])(?:[a-z]+\d*\(|[\d\s().,+*/^%×÷-])*[\d)]")
+_OPERATOR = re.compile(r"\d\s*[+*/^%×÷]+\s*[\d(a-z]|\d\s+-\s+[\d(]|\d-\d+\s*[+*/]|\w\(")
+_OPENERS = lexicon("""
+    actually add again also book calculate cancel change check compare compute convert count create decode delete
+    describe do draw encode evaluate every explain extract false fetch find friday generate get good great hash hello hi
+    how if in is list look make many monday much name nice no not now ok on open order parse please quote read recommend
+    remove render report run saturday save say schedule search send set should show solve sort sorry store subtract sum
+    summarise summarize sunday tell thanks thursday today tomorrow translate true tuesday under update use using
+    validate was wednesday were write yes
+    """)
+"""Words that a sentence begins with and that are no name, though they have a capital letter then."""
+_ADVERBS = lexicon("right soon later moment tonight currently again please else ever next any more")
+_WORDS_BESIDE = re.compile(r"[^\W_]+(?:['’]\w+)?")
+
+
+@attrs.frozen
+class Span:
+    """A piece of a text; `before` and `after` are the lower-case words beside it in its sentence, the nearest first."""
+
+    text: str
+    kind: Kind
+    start: int
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+    @property
+    def number(self) -> float:
+        """The value of a number, in digits or in words up to twelve."""
+        if self.text.lower() in NUMBER_WORDS:
+            return NUMBER_WORDS[self.text.lower()]
+        return float(re.sub(r"[a-z,]", "", self.text.replace("−", "-")))
+
+
+def spans(text: str) -> list[Span]:
+    """Return the spans of a text in their order; those of one kind do not overlap, and each is of one kind only."""
+    found = [
+        _span(text, "expression", *each.span()) for each in _EXPRESSION.finditer(text) if _OPERATOR.search(each[0])
+    ]
+    free = text
+    for kind, pattern in _PATTERNS.items():
+        for match in re.finditer(pattern, free):
+            inner = next((group for group in range(1, 5) if kind == "quote" and match[group]), 0)
+            found += _named(text, *match.span()) if kind == "name" else [_span(text, kind, *match.span(inner))]
+        # What one kind has claimed is no other's; a mark stands for it, so that words on both sides do not join.
+        free = re.sub(pattern, lambda match: "\0" * len(match[0]), free)
+    plain = [each for each in found if each.kind != "word" or each.text.lower() not in STOP | _ADVERBS]
+    return sorted([*plain, *_phrases(text, plain)], key=lambda each: each.start)
+
+
+def _span(text: str, kind: Kind, start: int, end: int) -> Span:
+    before = re.split(r"[.?!;:]\s", text[:start])[-1]
+    after = re.split(r"[.?!;,]", text[end:], maxsplit=1)[0]
+    words = _WORDS_BESIDE.findall(before.lower())[-4:][::-1]
+    return Span(
+        _value(kind, text[start:end]), kind, start, tuple(words), tuple(_WORDS_BESIDE.findall(after.lower())[:3])
+    )
+
+
+def _value(kind: Kind, text: str) -> str:
+    """Return a date in ISO form and a time by 24 hours; all else as it stands."""
+    if kind == "date" and re.fullmatch(_WRITTEN, text):
+        month = next(at for at, each in enumerate(_MONTHS, 1) if re.search(rf"\b{each}", text.lower()))
+        year, day = (re.search(pattern, text) for pattern in (r"\d{4}$", r"\b\d{1,2}(?!\d)"))
+        return f"{year[0]}-{month:02}-{int(day[0]):02}" if year and day else text
+    if kind == "time" and (clock := _CLOCK.fullmatch(text)):
+        hour = int(clock[1]) % 12 + 12 * (clock[3].lower() == "p") if clock[3] else int(clock[1])
+        return f"{hour:02}:{clock[2] or '00'}"
+    return text
+
+
+def _named(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield a run of capitalised words without those that only begin a sentence or end in a possessive."""
+    words = [(each.start() + start, each[0]) for each in re.finditer(r"\S+", text[start:end])]
+    opens = not text[:start].strip() or bool(re.search(r"[.?!:]\s*$", text[:start]))
+    initial = opens
+    while words and (words[0][1].lower().split("'")[0] in STOP or words[0][1].lower() in _OPENERS):
+        words.pop(0)
+        initial = False
+    if words:
+        last = re.sub(r"['’]s$", "", words[-1][1])
+        kind: Kind = "initial" if initial and len(words) == 1 else "name"
+        yield _span(text, kind, words[0][0], words[-1][0] + len(last))
+
+
+def _phrases(text: str, found: list[Span]) -> Iterator[Span]:
+    """Yield runs of two and more plain words, such as "olive oil"."""
+    words = [each for each in found if each.kind == "word"]
+    run: list[Span] = []
+    for each in [*sorted(words, key=lambda word: word.start), None]:
+        if run and (each is None or text[run[-1].start + len(run[-1].text) : each.start] != " "):
+            if len(run) > 1:
+                yield _span(text, "phrase", run[0].start, run[-1].start + len(run[-1].text))
+            run = []
+        if each is not None:
+            run.append(each)

@@ -1,0 +1,587 @@
+"""Made-up servers of many kinds with questions about them, and the loop of an agent that has their tools."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import attrs
+
+from keval_gateway import ChatMessage, ChatRequest, ChatTool
+from keval_simulator.answers import Flaws
+from keval_simulator.model import SimulatedModel
+
+TEXT, NUMBER, WHOLE = {"type": "string"}, {"type": "number"}, {"type": "integer"}
+PERFECT = Flaws(overlooks=0, clutches=0, misreads=0)
+STEADY = SimulatedModel(seed=1, flaws=PERFECT, guesses=0, careless=0)
+Served: TypeAlias = tuple[ChatTool, Callable[..., Any]]
+
+
+class ServerError(Exception):
+    """What a tool says in place of a result."""
+
+
+def tool(run: Callable[..., Any], name: str, about: str, properties: Mapping[str, Any], *required: str) -> Served:
+    return ChatTool(name, about, {"type": "object", "properties": properties, "required": list(required)}), run
+
+
+@attrs.frozen
+class Talk:
+    """The calls that were made, and the answer."""
+
+    calls: list[tuple[str, dict[str, Any]]]
+    answer: str
+
+
+def talk(
+    tools: Sequence[Served],
+    question: str,
+    *,
+    history: Sequence[ChatMessage] = (),
+    system: str = "",
+    model: Callable[[ChatRequest], Any] = STEADY,
+    repetition: int = 1,
+) -> Talk:
+    """Run an agent's loop until the model answers in words."""
+    served = {each.name: run for each, run in tools}
+    messages = [*history, ChatMessage("user", question)]
+    made: list[tuple[str, dict[str, Any]]] = []
+    for step in range(10):
+        offered = tuple(each for each, _ in tools)
+        reply = model(ChatRequest("gemini", "m", tuple(messages), system, offered, repetition=repetition))
+        if not reply.calls:
+            return Talk(made, reply.text)
+        calls = [attrs.evolve(call, id=f"{step}-{index}") for index, call in enumerate(reply.calls)]
+        made += [(call.name, dict(call.arguments)) for call in calls]
+        messages.append(ChatMessage("assistant", calls=tuple(calls)))
+        for call in calls:
+            try:
+                result, failed = served[call.name](**call.arguments), False
+            except ServerError as error:
+                result, failed = str(error), True
+            text = result if isinstance(result, str) else json.dumps(result)
+            messages.append(ChatMessage("tool", text, call_id=call.id, name=call.name, error=failed))
+    raise AssertionError(f"no answer after {made}")
+
+
+def known(values: Mapping[str, Any], key: str, problem: str) -> Any:
+    """Return a value, or fail as a server does."""
+    if key not in values:
+        raise ServerError(problem)
+    return values[key]
+
+
+def rows(text: str) -> list[dict[str, Any]]:
+    """Return records out of lines of values, the first of which has the names."""
+    head, *lines = [line.strip().split("|") for line in text.strip().splitlines()]
+    read = [
+        [json.loads(value) if re.fullmatch(r"-?[\d.]+|true|false|null", value) else value for value in line]
+        for line in lines
+    ]
+    return [dict(zip(head, values, strict=True)) for values in read]
+
+
+TUGS = {each["name"]: each for each in rows("name|bollard_pull_t|built\nGrindle Ferrowick|71|1998\nOstre Vane|55|2004")}
+BERTHS = rows("berth|depth_m|occupied|vessel\nB1|9.5|true|Calyx\nB2|12|false|null\nB3|7|true|Morrow")
+TIDES = {"2026-03-03": {"date": "2026-03-03", "high": "04:12", "low": "10:25"}}
+HARBOUR = [
+    tool(
+        lambda name: known(TUGS, name, f"no tug named {name!r}; valid names: {', '.join(TUGS)}"),
+        "tug",
+        "Data of a tug.",
+        {"name": TEXT},
+        "name",
+    ),
+    tool(lambda: BERTHS, "list_berths", "List all berths of the harbour.", {}),
+    tool(
+        lambda date: known(TIDES, date, "date must be in YYYY-MM-DD"),
+        "tide_table",
+        "Tides of a day.",
+        {"date": TEXT},
+        "date",
+    ),
+]
+
+ORDERS = {
+    each["order_id"]: each
+    for each in rows("order_id|customer_id|status|total\nA-11|C-7|shipped|129.9\nA-12|C-9|pending|15")
+}
+CUSTOMERS = {
+    each["id"]: each
+    for each in rows("id|name|email|city\nC-7|Anna Schmidt|anna@x.org|Kiel\nC-9|Bo Larsen|bo@y.dk|Aarhus")
+}
+STATUS = {"enum": ["pending", "shipped", "all"]}
+SHOP = [
+    tool(
+        lambda order_id: known(ORDERS, order_id, "Order not found"),
+        "get_order",
+        "Get an order by its number.",
+        {"order_id": TEXT},
+        "order_id",
+    ),
+    tool(
+        lambda customer_id, status="all": [each for each in ORDERS.values() if each["customer_id"] == customer_id],
+        "list_orders",
+        "List the orders of a customer.",
+        {"customer_id": TEXT, "status": STATUS},
+        "customer_id",
+    ),
+    tool(
+        lambda query: [each for each in CUSTOMERS.values() if query.lower() in each["name"].lower()],
+        "search_customers",
+        "Search customers by name.",
+        {"query": TEXT},
+        "query",
+    ),
+    tool(
+        lambda customer_id: known(CUSTOMERS, customer_id, "unknown customer"),
+        "get_customer",
+        "Get a customer.",
+        {"customer_id": TEXT},
+        "customer_id",
+    ),
+    tool(
+        lambda order_id: f"{order_id} is cancelled", "cancel_order", "Cancel an order.", {"order_id": TEXT}, "order_id"
+    ),
+]
+
+HOURS = {"Europe/London": "10:00", "Asia/Tokyo": "19:00"}
+ZONE = {"type": "string", "description": "IANA timezone name (e.g., 'America/New_York', 'Europe/London')"}
+TIME = [
+    tool(
+        lambda timezone: {"timezone": timezone, "datetime": f"T{known(HOURS, timezone, 'Invalid timezone')}"},
+        "get_current_time",
+        "Get current time in a timezone",
+        {"timezone": ZONE},
+        "timezone",
+    ),
+    tool(
+        lambda source_timezone, time, target_timezone: f"{time} {source_timezone} is 05:30 {target_timezone}",
+        "convert_time",
+        "Convert time between timezones",
+        {
+            "source_timezone": ZONE,
+            "time": {"type": "string", "description": "24-hour format (HH:MM)"},
+            "target_timezone": ZONE,
+        },
+        "source_timezone",
+        "time",
+        "target_timezone",
+    ),
+]
+
+FILES = {
+    "/data/box/notes.txt": "Buy 14 anchors.\nCall Marit about the keel.",
+    "/data/box/plan.md": "# Plan\n\nThe launch is on 4 May. The budget is 900 crowns.",
+}
+
+
+def allowed(path: str) -> str:
+    if not path.startswith("/data/box"):
+        raise ServerError(f"Access denied - path outside allowed directories: {path} not in /data/box")
+    return path
+
+
+PATH = {"path": TEXT}
+FOLDER = [
+    tool(
+        lambda path: known(FILES, allowed(path), f"ENOENT: no such file, open '{path}'"),
+        "read_text_file",
+        "Read the complete contents of a file as text.",
+        PATH,
+        "path",
+    ),
+    tool(
+        lambda path: "[FILE] notes.txt\n[FILE] plan.md\n[DIR] old" if allowed(path) else "",
+        "list_directory",
+        "Get a listing of all files and directories in a path.",
+        PATH,
+        "path",
+    ),
+    tool(
+        lambda: "Allowed directories:\n/data/box",
+        "list_allowed_directories",
+        "Returns the directories that can be accessed.",
+        {},
+    ),
+    tool(
+        lambda path, content: "written",
+        "write_file",
+        "Create a new file.",
+        {"path": TEXT, "content": TEXT},
+        "path",
+        "content",
+    ),
+]
+
+BOOKS = rows("id|title|year|price\n1|Fog Bell|1974|12.5\n2|Salt Line|2001|30\n3|Dry Dock|1988|8")
+SQL = {"query": {"type": "string", "description": "SELECT SQL query to execute"}}
+DATABASE = [
+    tool(
+        lambda query: str(known({"SELECT * FROM books": BOOKS}, query, "Database error: no such table")),
+        "read_query",
+        "Execute a SELECT query on the SQLite database",
+        SQL,
+        "query",
+    ),
+    tool(
+        lambda: "[{'name': 'books'}, {'name': 'authors'}]", "list_tables", "List all tables in the SQLite database", {}
+    ),
+    tool(
+        lambda table_name: str([{"cid": 0, "name": "id"}, {"cid": 1, "name": "title"}]),
+        "describe_table",
+        "Get the schema information for a table",
+        {"table_name": {"type": "string", "description": "Name of the table"}},
+        "table_name",
+    ),
+]
+
+PAGES = {
+    "retention": "# Retention\n\nThe rules keep 7 daily, 4 weekly and 12 monthly snapshots.",
+    "remote": "# Remote\n\nThe server listens on port 7411. Connections are encrypted.",
+}
+DOCS = [
+    tool(
+        lambda query: (
+            "\n\n".join(
+                f"page: {name}\n\n{text.splitlines()[0]}"
+                for name, text in PAGES.items()
+                if any(word.rstrip("s") in text for word in query.split())
+            )
+            or "No section fits the query."
+        ),
+        "search_docs",
+        "Search the documentation.",
+        {"query": TEXT},
+        "query",
+    ),
+    tool(
+        lambda page: known(PAGES, page, f"there is no page {page!r}; there are {', '.join(PAGES)}"),
+        "read_page",
+        "Read one page, by the name that a search gives.",
+        {"page": TEXT},
+        "page",
+    ),
+]
+
+UNITS = {"mile": 1609.344, "kilometer": 1000.0}
+
+
+def converted(value: float, from_unit: str, to_unit: str) -> dict[str, float]:
+    factors = [
+        known(UNITS, unit, f"Unknown unit '{unit}'. Supported units: {', '.join(UNITS)}")
+        for unit in (from_unit, to_unit)
+    ]
+    return {"result": round(value * factors[0] / factors[1], 3)}
+
+
+PAIR = {"a": NUMBER, "b": NUMBER}
+SUMS = [
+    tool(
+        lambda expression: f"{expression} = 395",
+        "calculate",
+        "Evaluate a mathematical expression.",
+        {"expression": TEXT},
+        "expression",
+    ),
+    tool(lambda a, b: {"result": a + b}, "add", "Add two numbers", PAIR, "a", "b"),
+    tool(lambda a, b: {"result": a * b}, "multiply", "Multiply two numbers", PAIR, "a", "b"),
+    tool(
+        converted,
+        "convert_units",
+        "Convert a value between units.",
+        {"value": NUMBER, "from_unit": TEXT, "to_unit": TEXT},
+        "value",
+        "from_unit",
+        "to_unit",
+    ),
+    tool(
+        lambda numbers: {"mean": sum(numbers) / len(numbers)},
+        "mean",
+        "Arithmetic mean",
+        {"numbers": {"type": "array", "items": NUMBER}},
+        "numbers",
+    ),
+]
+
+GRAPH: list[dict[str, Any]] = [
+    {"name": "Marit", "entityType": "person", "observations": ["works at Fjord Labs", "likes chess"]},
+    {"name": "Fjord Labs", "entityType": "company", "observations": ["founded in 2011"]},
+]
+MEMORY = [
+    tool(lambda: {"entities": GRAPH, "relations": []}, "read_graph", "Read the entire knowledge graph", {}),
+    tool(
+        lambda query: {"entities": [each for each in GRAPH if query.lower() in str(each).lower()], "relations": []},
+        "search_nodes",
+        "Search for nodes in the knowledge graph",
+        {"query": TEXT},
+        "query",
+    ),
+    tool(
+        lambda names: {"entities": [each for each in GRAPH if each["name"] in names], "relations": []},
+        "open_nodes",
+        "Open nodes by their names",
+        {"names": {"type": "array", "items": TEXT}},
+        "names",
+    ),
+    tool(
+        lambda entities: entities,
+        "create_entities",
+        "Create new entities",
+        {"entities": {"type": "array", "items": {"type": "object"}}},
+        "entities",
+    ),
+]
+
+EVENTS: dict[str, dict[str, Any]] = {
+    "e1": {"id": "e1", "title": "Dentist", "date": "2026-03-04", "room": "A", "minutes": 45},
+    "e2": {"id": "e2", "title": "Board meeting", "date": "2026-03-05", "room": "North", "attendees": ["Ida", "Per"]},
+}
+DAY = {"type": "string", "format": "date"}
+CALENDAR = [
+    tool(
+        lambda start_date, end_date=None: [
+            each for each in EVENTS.values() if start_date <= str(each["date"]) <= (end_date or start_date)
+        ],
+        "list_events",
+        "List events between two dates.",
+        {"start_date": DAY, "end_date": DAY},
+        "start_date",
+    ),
+    tool(
+        lambda event_id: known(EVENTS, event_id, "No such event. Use search_events to find ids."),
+        "get_event",
+        "Get the details of an event: attendees, duration.",
+        {"event_id": TEXT},
+        "event_id",
+    ),
+    tool(
+        lambda query: [
+            {"id": each["id"], "title": each["title"]}
+            for each in EVENTS.values()
+            if query in str(each["title"]).lower()
+        ],
+        "search_events",
+        "Find events by words of their title.",
+        {"query": TEXT},
+        "query",
+    ),
+]
+
+RECIPES = rows("id|title|category|minutes\n1|Leek soup|soup|35\n2|Plum cake|dessert|80\n3|Pea soup|soup|95")
+COURSE = {"type": "string", "enum": ["soup", "dessert"]}
+KITCHEN = [
+    tool(
+        lambda category, limit=10: {"recipes": [each for each in RECIPES if each["category"] == category][:limit]},
+        "list_recipes",
+        "List recipes of a category.",
+        {"category": COURSE, "limit": {"type": "integer", "minimum": 1, "maximum": 50, "default": 10}},
+        "category",
+    ),
+    tool(
+        lambda recipe_id: {
+            **known({each["id"]: each for each in RECIPES}, recipe_id, "no such recipe"),
+            "steps": ["Simmer for 20 minutes."],
+        },
+        "get_recipe",
+        "Get a recipe with its steps.",
+        {"recipe_id": WHOLE},
+        "recipe_id",
+    ),
+]
+
+TEXTS = [
+    tool(
+        lambda text: {"words": len(text.split())}, "count_words", "Count the words of a text.", {"text": TEXT}, "text"
+    ),
+    tool(
+        lambda color: {"rgb": [int(color[at : at + 2], 16) for at in (1, 3, 5)]},
+        "hex_to_rgb",
+        "Convert a hex colour to RGB.",
+        {"color": {"type": "string", "pattern": "^#[0-9a-fA-F]{6}$"}},
+        "color",
+    ),
+    tool(
+        lambda pattern, text: {"matches": re.findall(pattern, text)},
+        "regex_match",
+        "Find all matches of a regular expression.",
+        {"pattern": TEXT, "text": TEXT},
+        "pattern",
+        "text",
+    ),
+]
+
+BRANCHES = {"type": "string", "description": "Whether to list local branches ('local') or remote branches ('remote')."}
+LOG = (
+    "Commit: 'a1b2c3d4'\nAuthor: Ida Fell\nDate: 2026-02-03\nMessage: 'Mend the rudder'\n\n"
+    "Commit: 'ffee0011'\nAuthor: Per Dahl\nMessage: 'First keel'"
+)
+REPOSITORY = [
+    tool(
+        lambda repo_path: "On branch harbour",
+        "git_status",
+        "Shows the working tree status",
+        {"repo_path": TEXT},
+        "repo_path",
+    ),
+    tool(
+        lambda repo_path, max_count=10: LOG,
+        "git_log",
+        "Shows the commit logs",
+        {"repo_path": TEXT, "max_count": WHOLE},
+        "repo_path",
+    ),
+    tool(
+        lambda repo_path, branch_type: "* harbour\n  main",
+        "git_branch",
+        "List branches",
+        {"repo_path": TEXT, "branch_type": BRANCHES},
+        "repo_path",
+        "branch_type",
+    ),
+]
+
+STAFF_ROWS = rows(
+    "name|department|salary|hired\nIda Fell|Sales|4100|2019-05-01\n"
+    "Per Dahl|Works|5200|2021-02-11\nUna Berg|Sales|3900|2015-09-30"
+)
+STAFF = [
+    tool(
+        lambda department=None: {
+            "total": 3,
+            "employees": [each for each in STAFF_ROWS if department in (None, each["department"])],
+        },
+        "list_employees",
+        "List employees, optionally of one department.",
+        {"department": TEXT},
+    ),
+    tool(
+        lambda name: known(
+            {each["name"]: each for each in STAFF_ROWS}, name, f"'{name}' not found. Did you mean 'Ida Fell'?"
+        ),
+        "get_employee",
+        "Get one employee's record.",
+        {"name": TEXT},
+        "name",
+    ),
+]
+
+ASKED: dict[str, tuple[list[Served], dict[str, str]]] = {
+    "harbour": (
+        HARBOUR,
+        {
+            "What is the bollard pull of the tug Grindle Ferrowick?": "71",
+            "When was the ferrowick built?": "1998",
+            "How many berths are there?": "There are 3",
+            "Which berth is the deepest?": "B2",
+            "Which vessel is at berth B3?": "Morrow",
+            "When is high tide on 3 March 2026?": "04:12",
+            "Which is stronger, Ostre Vane or Grindle Ferrowick?": "55",
+        },
+    ),
+    "shop": (
+        SHOP,
+        {
+            "What is the status of order A-11?": "shipped",
+            "What is Anna Schmidt's email?": "anna@x.org",
+            "Which orders has Bo Larsen placed?": "A-12",
+            "What is the total of Anna Schmidt's order?": "129.9",
+            "Compare the totals of orders A-11 and A-12.": "15",
+            "Cancel order A-12 please": "A-12 is cancelled",
+        },
+    ),
+    "time": (
+        TIME,
+        {
+            "What time is it in Tokyo?": "19:00",
+            "If it is 2:30 pm in Tokyo, what time is it in London?": "14:30 Asia/Tokyo is 05:30 Europe/London",
+        },
+    ),
+    "folder": (
+        FOLDER,
+        {
+            "How many anchors should be bought according to notes.txt?": "14",
+            "What does plan.md say about the budget?": "900",
+            "Which files are in /data/box?": "plan.md",
+            "How many files are in the directory /data/box?": "There are 2",
+            "When is the launch?": "4 May",
+        },
+    ),
+    "database": (
+        DATABASE,
+        {
+            "How many books are in the database?": "There are 3",
+            "What is the price of the book Salt Line?": "30",
+            "Which tables does the database have?": "authors",
+            "Which book is the oldest?": "Fog Bell",
+            "What is the average price of the books?": "16.8",
+        },
+    ),
+    "docs": (
+        DOCS,
+        {"Which port does the server listen on?": "7411", "How many weekly snapshots are kept?": "4 weekly"},
+    ),
+    "sums": (
+        SUMS,
+        {
+            "What is 17 * 23 + sqrt(16)?": "17 * 23 + sqrt(16) = 395",
+            "What is 1734 plus 289?": "2023",
+            "Convert 5 miles to kilometers": "8.047",
+            "How many kilometers are 10 miles?": "16.093",
+            "What is the mean of 4, 8 and 15?": "is 9",
+            "What is 12 times 12?": "144",
+        },
+    ),
+    "memory": (
+        MEMORY,
+        {
+            "What does Marit like?": "chess",
+            "When was Fjord Labs founded?": "2011",
+            "How many entities are in the graph?": "There are 2",
+        },
+    ),
+    "calendar": (
+        CALENDAR,
+        {
+            "Which events are on 2026-03-05?": "Board",
+            "Who attends the board meeting?": "Ida",
+            "How long does the dentist appointment last?": "45",
+        },
+    ),
+    "kitchen": (
+        KITCHEN,
+        {
+            "How many soup recipes are there?": "There are 2",
+            "Which soup takes the longest?": "Pea",
+            "How long must the leek soup simmer?": "20",
+        },
+    ),
+    "texts": (
+        TEXTS,
+        {
+            "How many words are in 'the old grey harbour'?": "is 4",
+            "What is #ff8800 in RGB?": "136",
+            "Which matches does the pattern '[0-9]+' have in the text 'a12b7'?": "12, 7",
+        },
+    ),
+    "repository": (
+        REPOSITORY,
+        {
+            "Who wrote the commit 'First keel' in the repository /srv/boat?": "Per Dahl",
+            "Which branches does the repository /srv/boat have?": "main",
+        },
+    ),
+    "staff": (
+        STAFF,
+        {
+            "How many employees work in Sales?": "There are 2",
+            "Who has the highest salary?": "Per",
+            "What does Ida earn?": "4100",
+            "What is the sum of the salaries in the Sales department?": "8000",
+            "Who was hired first?": "Una",
+        },
+    ),
+}
+"""By the name of a server: its tools, and questions with what an answer must have."""

@@ -1,0 +1,135 @@
+"""The simulated model's way to use a tool, on made-up servers of many kinds: no server is known to it by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.plugins.simulator.made_up import (
+    ASKED,
+    CALENDAR,
+    FOLDER,
+    HARBOUR,
+    KITCHEN,
+    NUMBER,
+    SHOP,
+    SUMS,
+    TEXT,
+    TIME,
+    Served,
+    ServerError,
+    talk,
+    tool,
+)
+
+
+@pytest.mark.parametrize("server", ASKED)
+def test_questions_are_answered_out_of_what_tools_say(server: str) -> None:
+    tools, asked = ASKED[server]
+
+    answers = {question: talk(tools, question).answer for question in asked}
+
+    assert {} == {question: answers[question] for question, value in asked.items() if value not in answers[question]}
+
+
+@pytest.mark.parametrize(
+    ("tools", "question", "calls"),
+    [
+        (
+            HARBOUR,
+            "What is the pull of ferrowick grindle?",
+            [("tug", {"name": "ferrowick grindle"}), ("tug", {"name": "Grindle Ferrowick"})],
+        ),
+        (
+            HARBOUR,
+            "Compare Ostre Vane with Grindle Ferrowick",
+            [("tug", {"name": "Ostre Vane"}), ("tug", {"name": "Grindle Ferrowick"})],
+        ),
+        (SHOP, "What is the status of order A-11?", [("get_order", {"order_id": "A-11"})]),
+        (
+            SHOP,
+            "Which pending orders has Bo Larsen?",
+            [
+                ("search_customers", {"query": "Bo Larsen"}),
+                ("list_orders", {"customer_id": "C-9", "status": "pending"}),
+            ],
+        ),
+        (
+            SUMS,
+            "Convert 5 mile to kilometer",
+            [("convert_units", {"value": 5, "from_unit": "mile", "to_unit": "kilometer"})],
+        ),
+        (SUMS, "What is the mean of 4, 8 and 15?", [("mean", {"numbers": [4, 8, 15]})]),
+        (TIME, "What time is it in Tokyo?", [("get_current_time", {"timezone": "Asia/Tokyo"})]),
+        (
+            CALENDAR,
+            "What is on from 4 March 2026 to 2026-03-05?",
+            [("list_events", {"start_date": "2026-03-04", "end_date": "2026-03-05"})],
+        ),
+        (KITCHEN, "List the first 1 of the dessert recipes", [("list_recipes", {"category": "dessert", "limit": 1})]),
+        (FOLDER, "Which files are in /data/box?", [("list_directory", {"path": "/data/box"})]),
+        (SHOP, "Hello", []),
+        (SHOP, "Thanks a lot!", []),
+    ],
+)
+def test_arguments_are_spans_of_the_question_and_of_results(
+    tools: list[Served], question: str, calls: list[Any]
+) -> None:
+    assert calls == talk(tools, question).calls
+
+
+def test_what_changes_something_is_called_only_if_it_is_asked_for() -> None:
+    assert "cancel_order" not in dict(talk(SHOP, "Where is my order A-12?").calls)
+    assert ["cancel_order"] == [name for name, _ in talk(SHOP, "Please cancel order A-12.").calls]
+
+
+def test_a_value_that_nothing_has_is_asked_for() -> None:
+    said = talk([HARBOUR[2]], "When is the tide high?")
+
+    assert [] == said.calls
+    assert "date" in said.answer
+    assert "?" in said.answer
+
+
+def test_a_number_out_of_bounds_is_put_within_what_the_error_says() -> None:
+    def outlook(days: float) -> dict[str, float]:
+        if not 1 <= days <= 5:
+            raise ServerError(f"days must be between 1 and 5, not {days}")
+        return {"days": days}
+
+    said = talk(
+        [tool(outlook, "outlook", "Outlook for some days.", {"days": NUMBER}, "days")],
+        "What is the outlook for 30 days?",
+    )
+
+    assert [("outlook", {"days": 30}), ("outlook", {"days": 5})] == said.calls
+
+
+def test_an_argument_that_an_error_asks_for_is_given() -> None:
+    def rate(currency: str, region: str | None = None) -> dict[str, str]:
+        if region is None:
+            raise ServerError("missing argument: region")
+        return {"rate": "1.5"}
+
+    tools = [tool(rate, "get_rate", "Get a rate.", {"currency": TEXT, "region": TEXT}, "currency")]
+
+    assert {"currency": "GBP", "region": "Kent"} == talk(tools, "What is the rate of GBP for Kent?").calls[-1][1]
+
+
+def test_an_object_in_a_list_is_filled() -> None:
+    point = {"type": "object", "properties": {"name": TEXT, "count": NUMBER}, "required": ["name", "count"]}
+    schema = {"items": {"type": "array", "items": point}}
+
+    said = talk(
+        [tool(lambda items: {"total": 8}, "quote_parts", "Quote a price for parts.", schema, "items")],
+        "Quote 4 of 'shackle'?",
+    )
+
+    assert [("quote_parts", {"items": [{"name": "shackle", "count": 4}]})] == said.calls
+
+
+def test_errors_to_the_end_are_told_and_no_answer_is_made_up() -> None:
+    said = talk([HARBOUR[2]], "When is high tide on 2031-01-01?")
+
+    assert "I'm sorry, I couldn't get the data for 2031-01-01: date must be in YYYY-MM-DD." in said.answer
