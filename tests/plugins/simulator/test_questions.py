@@ -90,7 +90,7 @@ def test_calls_take_what_results_and_descriptions_name() -> None:
     [
         ({**TEXT, "enum": ["a", "b"]}, ["a", "b"]),
         ({**TEXT, "description": "A zone (e.g., 'Asia/Tokyo')."}, ["Asia/Tokyo"]),
-        ({**TEXT, "description": "The time (HH:MM)."}, ["09:30", "18:00"]),
+        ({**TEXT, "description": "A date."}, ["2026-01-15", "2026-07-15"]),
         ({"type": "integer", "default": 3}, [3]),
         ({"type": "integer", "minimum": 2, "maximum": 2}, [2]),
     ],
@@ -100,7 +100,7 @@ def test_calls_take_what_the_schema_of_a_parameter_names(schema: dict[str, Any],
 
 
 def test_a_text_becomes_questions_about_what_is_left_out_with_the_search_that_led_to_it() -> None:
-    (found,) = questions(FOUND, LIMITS)
+    (found,) = (each for each in questions(FOUND, LIMITS) if "left out" in each["question"])
 
     assert {
         "question": 'What is left out in "A pool holds up to ___ links at a time."?',
@@ -108,7 +108,7 @@ def test_a_text_becomes_questions_about_what_is_left_out_with_the_search_that_le
         "calls": [1, 2],
         "evidence": "A pool holds up to 40 links at a time.",
     } == found
-    assert [] == questions(FOUND, LIMITS, known=found["question"])
+    assert found not in questions(FOUND, LIMITS, known=found["question"])
 
 
 def test_a_record_becomes_questions_about_its_values() -> None:
@@ -118,6 +118,34 @@ def test_a_record_becomes_questions_about_its_values() -> None:
         ("What is the temp for oslo?", "The temp is -3.5.", '"temp": -3.5'),
         ("What is the sky for oslo?", "The sky is clear.", '"sky": "clear"'),
     } == {(each["question"], each["answer"], each["evidence"]) for each in found}
+
+
+def test_a_list_becomes_questions_about_what_is_in_it_and_about_each_record() -> None:
+    ships = [{"name": "Marigold", "tons": 412, "decks": ["A", "B"]}, {"name": "Kestrel", "tons": 31, "decks": ["A"]}]
+    records = questions(("list_ships", {}, json.dumps({"ships": ships})))
+    names = questions(("list_tables", {}, '[{"table": "ships"}, {"table": "tides"}]'))
+    line = questions(("show", {"path": "/srv/a"}, "Author: Ada Quill\nDate: monday"))
+
+    assert {
+        ("What is the tons of Marigold?", "The tons is 412.", '"tons": 412'),
+        ("What is the tons of Kestrel?", "The tons is 31.", '"tons": 31'),
+        ("What are the decks of Marigold?", "A, B", 'A", "B'),
+        ("What are the decks of Kestrel?", "A", "A"),
+    } == {(each["question"], each["answer"], each["evidence"]) for each in records}
+    assert [("What are all the results of list tables?", "ships, tides")] == [
+        (each["question"], each["answer"]) for each in names
+    ]
+    assert ("What is the author for /srv/a?", "Ada Quill") in [(each["question"], each["answer"]) for each in line]
+
+
+def test_a_tool_that_changes_something_is_not_called_and_a_list_takes_what_results_name() -> None:
+    opens = {"name": "open", "description": "Open.", "parameters": {"required": ["names"]}}
+    deletes = {"name": "delete_all", "description": "Delete all.", "parameters": {"required": []}}
+    found = ("search", {"query": "x"}, '[{"name": "Marigold"}, {"name": "Kestrel"}]')
+
+    made = calls(found, tools=[opens, deletes], names={"type": "array", "items": TEXT})
+
+    assert [("open", {"names": ["Marigold"]}), ("open", {"names": ["Kestrel"]})] == made
 
 
 def test_unanswerable_questions_are_about_names_that_nobody_has() -> None:

@@ -1,7 +1,7 @@
 """The simulated writer of questions: plain calls of tools, and plain questions about what they return.
 
-It stands in for a model that `keval generate` asks. A record becomes questions about its values, a text questions about
-a number or a name that is left out of a sentence.
+It stands in for a model that `keval generate` asks. Tools are called as an agent calls them. A record becomes questions
+about its values, a list one about what is in it, and a text questions about a number or a name that is left out.
 """
 
 from __future__ import annotations
@@ -14,9 +14,13 @@ from typing import Any
 
 import attrs
 
-from keval_gateway import ChatRequest, ModelFault
-from keval_simulator.schema import conform, properties_of, required_of, resolved, schema_type
-from keval_simulator.words import STOP, lexicon, sentences, split_identifier
+from keval_gateway import ChatCall, ChatMessage, ChatRequest, ChatTool, ModelFault
+from keval_simulator.arguments import Parameter, fill, offered, parameters_of, taken_from_results
+from keval_simulator.conversation import Conversation
+from keval_simulator.results import Outcome, label, lines_of, outcome, records
+from keval_simulator.schema import conform, properties_of, schema_type
+from keval_simulator.tools import changes
+from keval_simulator.words import STOP, sentences, split_identifier
 
 _TOOLS = re.compile(r"<tools-(?P<code>[0-9a-f]{8})>\n(?P<body>.*?)\n</tools-(?P=code)>", re.DOTALL)
 _CALL = (
@@ -24,19 +28,24 @@ _CALL = (
 )
 _SECTION = r"<{1}-{0}>\n(.*?)\n</{1}-{0}>"
 _AT_ONCE = 8
-_EXAMPLE = re.compile(r"['\"`]([^'\"`\s]{2,60})['\"`]")
-_PATH = re.compile(r"(?<![\w/])/[\w./-]+\w|(?<=`)\.[\w./-]*(?=`)")
 _VALUE = re.compile(r"`[^`\n]+`|(?<![\w.])\d+(?:\.\d+)?(?!\w|\.\d)")
+_PAIR = re.compile(r"([A-Za-z][\w ]{1,30}):\s+(\S.{0,80})")
 _WORD = re.compile(r"[A-Za-z]{5,}")
-_SCALAR = re.compile(r'"(?P<key>\w+)"\s*:\s*(?P<value>"[^"\\]{1,80}"|-?\d+(?:\.\d+)?|true|false)')
 _NOBODY = ("Quillfeather", "Brambleforth", "Zanderloo", "Ostrivane", "Mirrenbach")
-_TIMES = {"HH:MM": ("09:30", "18:00"), "YYYY-MM-DD": ("2026-01-15", "2026-07-15")}
-_ALTERNATIVES = re.compile(r"\b(?:there (?:are|is)|one of|available|valid|choose from)\b:?(.+)", re.IGNORECASE)
-_NAME = re.compile(r"[\w./-]*\w")
-_QUERY = lexicon("query queries search keyword keywords topic term terms q text subject")
+_SAMPLES: Mapping[str, Sequence[str]] = {
+    "zone": ("Asia/Tokyo", "UTC", "America/New_York"),
+    "date": ("2026-01-15", "2026-07-15"),
+    "quote": ("low tide", "green light"),
+}
+"""What is given to parameters of these kinds where nobody has named a value."""
+_OF_PEOPLE = ("path", "url", "email", "date", "time", "id", "sql")
+"""Kinds of values that are taken from what a person says of the tools, before anything else."""
+_NAMED_BY = ("name", "title", "id", "label", "key", "path", "")
 _FEWEST_WORDS = 4
 _LONGEST = 200
 """Words and characters of a sentence that a question quotes."""
+_LONGEST_VALUE = 80
+_MOST_LISTED = 12
 
 
 @attrs.frozen
@@ -48,6 +57,11 @@ class _Made:
     arguments: Mapping[str, Any]
     text: str
 
+    @property
+    def outcome(self) -> Outcome:
+        """What an agent reads of it."""
+        return outcome(ChatCall(self.tool, self.arguments), ChatMessage("tool", self.text))
+
 
 @attrs.frozen
 class Brief:
@@ -57,7 +71,7 @@ class Brief:
     person says of the tools (`about`), and what was asked.
     """
 
-    tools: Sequence[Mapping[str, Any]]
+    tools: Sequence[ChatTool]
     made: Sequence[_Made]
     failed: Sequence[_Made]
     instructions: str
@@ -82,7 +96,15 @@ class Brief:
             for name in ("server_instructions", "about", "asked_already")
         )
         listed = [json.loads(line) for line in tools["body"].splitlines()]
-        return cls(listed, made, failed, instructions, about, asked.splitlines(), schema)
+        offered_tools = [ChatTool(each["name"], each["description"], each["parameters"]) for each in listed]
+        return cls(offered_tools, made, failed, instructions, about, asked.splitlines(), schema)
+
+    @property
+    def conversation(self) -> Conversation:
+        """What the calls so far have found for somebody who asks about what a person said."""
+        return Conversation(
+            self.about, self.about, (), tuple(each.outcome for each in self.made), {}, (), self.instructions
+        )
 
 
 def written(brief: Brief, rng: Random) -> dict[str, Any]:
@@ -103,77 +125,139 @@ def _proposed(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _calls(brief: Brief, rng: Random) -> list[tuple[str, dict[str, Any]]]:
-    """Return calls that were not made yet, of one tool after the other."""
+    """Return calls that were not made yet, of one tool after the other; those that failed before come last."""
     before = [(call.tool, {**call.arguments}) for call in (*brief.made, *brief.failed)]
-    known = [[(tool["name"], given) for given in _arguments(tool, brief, rng)] for tool in brief.tools]
-    if not any(known):  # nobody has named a value, so any text will have to do
-        known = [[(tool["name"], each) for each in _conforming(tool["parameters"], rng)] for tool in brief.tools]
+    failed = [call.tool for call in brief.failed]
+    reading = sorted((tool for tool in brief.tools if not changes(tool)), key=lambda tool: failed.count(tool.name))
+    known = [[(tool.name, given) for given in _arguments(tool, brief, rng)] for tool in reading]
+    if not any(known):  # nobody has named a value, so any will have to do, and errors may name others
+        known = [[(tool.name, given)] for tool in reading for given in _conforming(tool.parameters, rng)[:1]]
     turns = [calls[turn] for turn in range(_AT_ONCE * 4) for calls in known if turn < len(calls)]
     return [call for call in turns if call not in before][:_AT_ONCE]
 
 
-def _conforming(schema: Mapping[str, Any], rng: Random) -> list[Any]:
-    """Return a value that a schema allows, if one can be found."""
-    try:
-        return [conform(schema, lambda path, at: None, rng)]
-    except ModelFault:
-        return []
-
-
-def _arguments(tool: Mapping[str, Any], brief: Brief, rng: Random) -> Iterator[dict[str, Any]]:
+def _arguments(tool: ChatTool, brief: Brief, rng: Random) -> Iterator[dict[str, Any]]:
     """Yield arguments for a tool: its required parameters, with one value after the other that is known for each."""
-    parameters = tool["parameters"]
+    said = brief.conversation
+    filled = fill(tool, said)
     values: dict[str, list[Any]] = {}
-    for name in required_of(parameters):
-        schema = resolved(properties_of(parameters).get(name), parameters)
-        whole = {**schema, "$defs": parameters.get("$defs", {})}
-        is_text = schema_type(schema) == "string"
-        values[name] = _values(name, schema, tool, brief) or ([] if is_text else _conforming(whole, rng))
+    for each in parameters_of(tool.parameters):
+        if each.required:
+            about = [filled.arguments[each.name]] if each.name in filled.arguments else []
+            about += filled.others.get(each.name, ())
+            values[each.name] = _values(each, about, tool, brief, rng)
     if not all(values.values()):
         return  # what other tools return may name a value
-    for turn in range(max(map(len, values.values()), default=1)):
-        yield {name: found[turn % len(found)] for name, found in values.items()}
+    for turn in range(min(_AT_ONCE * 4, max(map(len, values.values()), default=1))):
+        yield {name: found[(turn + at) % len(found)] for at, (name, found) in enumerate(values.items())}
 
 
-def _values(name: str, schema: Mapping[str, Any], tool: Mapping[str, Any], brief: Brief) -> list[Any]:
-    """Return values for a parameter: those that the schema names, then what results, people and descriptions say."""
-    listed = [*schema.get("enum", ()), *schema.get("examples", ())]
-    if listed or schema_type(schema) != "string":
-        return listed or ([schema["default"]] if "default" in schema else [])
-    words, about = frozenset(split_identifier(name)), schema.get("description", "")
-    told = "\n".join(call.text for call in brief.made)
-    pattern = rf'^{re.escape(name)}: (.+)$|"{re.escape(name)}"\s*:\s*"([^"\\]+)"'
-    found = [line or quoted for line, quoted in re.findall(pattern, told, re.MULTILINE)]
-    for call in brief.failed:  # whose errors may say what there is
-        if call.tool == tool["name"] and name in call.arguments:
-            found += [
-                each for told in _ALTERNATIVES.findall(call.text) for each in _NAME.findall(told) if each != "and"
-            ]
-    if words & lexicon("path file folder directory repo repository"):
-        found += _PATH.findall(brief.about)
-    found += [time for form, times in _TIMES.items() if form in about for time in times] or _EXAMPLE.findall(about)
-    if words & _QUERY:
-        text = f"{brief.about} {brief.instructions} {told or tool['description']}"
-        found += [word for word in _WORD.findall(text) if word.lower() not in STOP][:40:3]
-    return list(dict.fromkeys(found))[: _AT_ONCE * 4]
+def _values(parameter: Parameter, about: Sequence[Any], tool: ChatTool, brief: Brief, rng: Random) -> list[Any]:
+    """Return values for a parameter: its options, or what errors, people, results and descriptions name."""
+    schema, found = parameter.schema, brief.conversation
+    match schema_type(schema):
+        case _ if parameter.options:
+            return [*parameter.options]
+        case "array" if schema_type(schema.get("items") or {}) == "string":
+            one = attrs.evolve(parameter, name=parameter.name.removesuffix("s"), schema=schema["items"])
+            return [[each] for each in taken_from_results(one, found)] or [*about]
+        case "string":
+            pass
+        case _:
+            return [*about] or _conforming({**schema, "$defs": tool.parameters.get("$defs", {})}, rng)
+    errors = [call.text for call in brief.failed if call.tool == tool.name and parameter.name in call.arguments]
+    values = [each for text in errors for each in offered(text)]
+    values += about if parameter.kind in _OF_PEOPLE else ()
+    if parameter.kind == "query":
+        told = "\n".join(call.text for call in brief.made) or tool.description
+        words = _WORD.findall(f"{brief.about} {brief.instructions} {told}")
+        values += taken_from_results(Parameter("name", {"type": "string"}, required=True), found)[:_AT_ONCE]
+        values += [word for word in words if word.lower() not in STOP][:40:3]
+    values += [*taken_from_results(parameter, found), *(each.strip("'\"`") for each in parameter.examples)]
+    if parameter.kind == "expression":
+        values += [f"{rng.randint(2, 99)} * ({rng.randint(2, 99)} + {rng.randint(2, 99)})" for _ in range(_AT_ONCE)]
+    return list(dict.fromkeys(values or _SAMPLES.get(parameter.kind, about)))
+
+
+def _conforming(schema: Mapping[str, Any], rng: Random) -> list[Any]:
+    """Return values that a schema allows, if any can be found."""
+    try:
+        found = [schema["default"]] if "default" in schema else [conform(schema, _no_wish, rng) for _ in range(3)]
+    except ModelFault:
+        return []
+    return [each for at, each in enumerate(found) if each not in found[:at]]
+
+
+def _no_wish(path: object, schema: object) -> None:
+    return None
 
 
 def _questions(call: _Made, brief: Brief) -> Iterator[dict[str, Any]]:
-    """Yield questions about the values of a record, or else about sentences of a text."""
+    """Yield questions about the values of records, what a list has, lines with a name, or sentences."""
     calls = [*[each.number for each in brief.made if _led_to(each, call)][:1], call.number]
+    for question, answer, evidence in _asked(call):
+        if evidence:
+            yield {"question": question, "answer": answer, "calls": calls, "evidence": evidence}
+
+
+def _asked(call: _Made) -> Iterator[tuple[str, str, str]]:
     about = ", ".join(str(value) for value in call.arguments.values())
-    if call.text.lstrip().startswith(("{", "[")):
-        for found in _SCALAR.finditer(call.text):
-            label, value = " ".join(split_identifier(found["key"])), found["value"].strip('"')
-            question = f"What is the {label} for {about}?" if about else f"What is the {label}?"
-            yield {"question": question, "answer": f"The {label} is {value}.", "calls": calls, "evidence": found[0]}
+    beside = f" for {about}" if about else ""
+    topic = " ".join(split_identifier(call.tool))
+    data = call.outcome.data
+    head, rows = records(data)
+    if rows and all(len(row) == 1 for row in rows) and 1 < len(rows) <= _MOST_LISTED:
+        names = [str(value) for row in rows for value in row.values()]
+        yield f"What are all the results of {topic}{beside}?", ", ".join(names), _passage(call.text, names)
         return
+    for row in [*([head] if head else []), *rows]:
+        by = next((key for end in _NAMED_BY for key, value in row.items() if _is_name(key, value, end)), None)
+        whose = beside if by is None or len(rows) <= 1 else f" of {row[by]}{beside}"
+        for key, value in row.items():
+            if isinstance(value, list) and value and all(isinstance(each, str) and _is_short(each) for each in value):
+                yield f"What are the {label(key)}{whose}?", ", ".join(map(str, value)), _passage(call.text, value)
+            if (key != by or len(rows) <= 1) and _is_short(value):
+                said = json.dumps(value).strip('"') if isinstance(value, bool) else str(value)
+                evidence = _evidence(call.text, key, said, str(row[by]) if by is not None else "")
+                yield f"What is the {label(key) or topic}{whose}?", f"The {label(key) or topic} is {said}.", evidence
+    if head or rows:
+        return
+    if about and len(call.text) <= _LONGEST_VALUE and "\n" not in call.text:
+        yield f"{topic.capitalize()}{beside}: what is the result?", call.text, call.text
+    for line in lines_of(data):
+        if pair := _PAIR.fullmatch(line):
+            yield f"What is the {pair[1].lower()}{beside}?", pair[2], line
     for sentence in sentences(call.text):
         missing = _VALUE.search(sentence)
         if missing and sentence[0] != "|" and len(sentence.split()) >= _FEWEST_WORDS and len(sentence) <= _LONGEST:
             gap = f"{sentence[: missing.start()]}___{sentence[missing.end() :]}"
-            question = f'What is left out in "{gap.strip(" -*#")}"?'
-            yield {"question": question, "answer": missing[0], "calls": calls, "evidence": sentence}
+            yield f'What is left out in "{gap.strip(" -*#")}"?', missing[0], sentence
+
+
+def _passage(text: str, values: Sequence[Any]) -> str:
+    """Return the passage of a result that has values one after the other."""
+    found = re.search(r"\W.{0,40}?".join(re.escape(str(each)) for each in values), text, re.DOTALL)
+    return found[0] if found else ""
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, str | int | float) and 0 < len(str(value)) <= _LONGEST_VALUE and "\n" not in str(value)
+
+
+def _is_name(key: str, value: Any, end: str) -> bool:
+    words = split_identifier(key)
+    return isinstance(value, str) and _is_short(value) and (not end or words[-1:] == [end])
+
+
+def _evidence(text: str, key: str, value: str, name: str) -> str:
+    """Return the passage of a result that says a value: beside its key, or else in the line of a record's name."""
+    wanted = re.escape(value)
+    last = re.escape(key.rsplit(maxsplit=1)[-1] if key else key)
+    pair = re.search(rf"[\"']?{last}[\"']?\s*[:=]\s*[\"']?{wanted}[\"']?", text, re.IGNORECASE) if key else None
+    if pair:
+        return pair[0]
+    lines = (line for line in text.splitlines() if len(line) <= _LONGEST)
+    return next((line for line in lines if name in line and re.search(rf"(?<!\w){wanted}(?!\w)", line)), "")
 
 
 def _led_to(earlier: _Made, later: _Made) -> bool:
@@ -188,8 +272,7 @@ def _unanswerable(brief: Brief, rng: Random) -> list[dict[str, Any]]:
     found = []
     for name in rng.sample(_NOBODY, len(_NOBODY)):
         call = rng.choice(_calls(attrs.evolve(brief, about=name, made=()), rng) or [("", {})])
-        tool = next((tool for tool in brief.tools if tool["name"] == call[0]), {"name": "", "description": "this"})
-        topic = " ".join(split_identifier(tool["name"]))
+        topic = " ".join(split_identifier(call[0]))
         question = f"What is known about {name} ({topic})?"
         found.append({"question": question, "sought": [name], "calls": [_proposed(*call)] if call[0] else []})
     return found
