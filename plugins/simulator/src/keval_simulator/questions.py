@@ -15,8 +15,11 @@ from typing import Any
 import attrs
 
 from keval_gateway import ChatCall, ChatMessage, ChatRequest, ChatTool, ModelFault
-from keval_simulator.arguments import Parameter, fill, offered, parameters_of, taken_from_results
+from keval_simulator.arguments import fill
 from keval_simulator.conversation import Conversation
+from keval_simulator.corrections import offered
+from keval_simulator.found import taken_from_results
+from keval_simulator.parameters import Parameter, parameters_of
 from keval_simulator.results import Outcome, label, lines_of, outcome, records
 from keval_simulator.schema import conform, properties_of, schema_type
 from keval_simulator.tools import changes
