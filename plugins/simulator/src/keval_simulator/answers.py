@@ -19,7 +19,7 @@ from keval_simulator.words import alike, lexicon, shares_stem, stem, stems
 
 _MOST_RECORDS = 6
 _MOST_FIELDS = 16
-_FEW_FIELDS = 8
+_FEW_FIELDS = 12
 _SHORT = 60
 """A text of so many words is told whole."""
 _PROSE_WORDS = 12
@@ -118,7 +118,9 @@ def _told(outcome: Outcome, conversation: Conversation) -> str:
         lines.append(_listed(dict(list(head.items())[:_MOST_FIELDS])))
     lower = set(re.findall(r"\w+", question.lower()))
     numeric = _measure(kept, question)
-    if _COUNTS.search(question):
+    if (counted := _COUNTS.search(question)) and (
+        len(kept) > 1 or not nearness(shown(kept), stems(question[counted.end() :].split()[0]))
+    ):
         lines.append(f"There are {len(kept)}")
     if numeric and (sums := _SUMS.search(question)):
         amounts = [float(row[numeric]) for row in kept]

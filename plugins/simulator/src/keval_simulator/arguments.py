@@ -31,6 +31,8 @@ class Filled:
     strength: float = 0.0
     extra: float = 0.0
     """How well the best optional parameter fits."""
+    used: float = 0.0
+    """The share of the question's names, numbers and other values that the arguments have."""
 
 
 def fill(
@@ -81,7 +83,19 @@ def fill(
         for each in parameters if each.required
     }  # fmt: skip
     ordered = {each.name: arguments[each.name] for each in parameters if each.name in arguments}
-    return Filled(ordered, tuple(missing), others, min(strengths, default=0.0), extra)
+    values = [span for span in conversation.asked if span.kind not in ("word", "phrase", "initial", "expression")]
+    searched = any(each.kind in ("query", "sql") for each in parameters)
+    said = str(list(arguments.values()))
+    names = own | stems(" ".join(" ".join(each.words) for each in parameters))
+    used = sum(
+        span.text in said
+        or (searched and span.kind in ("name", "quote"))
+        or span in taken
+        or stems(span.text) & names > set()
+        for span in values
+    )
+    share = used / len(values) if values else 0.0
+    return Filled(ordered, tuple(missing), others, min(strengths, default=0.0), extra, share)
 
 
 def _overlap(one: Span, other: Span) -> bool:
@@ -124,9 +138,13 @@ def _choices(parameter: Parameter, conversation: Conversation) -> Iterator[tuple
     said = stems(conversation.topic)
     for option in parameter.options:
         words = {stem(word) for word in split_identifier(str(option))}
-        at = next((span for span in conversation.asked if stems(span.text) == words or span.text == str(option)), None)
-        if at is not None:
-            yield 4.0 + beside(parameter, at), option, at
+        same = [
+            span for span in conversation.asked if (words and stems(span.text) == words) or span.text == str(option)
+        ]
+        if same:
+            form = same[0].text.lower()
+            exact = 0.2 if form == str(option).lower() else 0.1 if form.rstrip("s") == str(option).lower() else 0.0
+            yield 4.0 + exact + beside(parameter, same[0]), option, same[0]
         elif words and all(shares_stem(word, said) for word in words):
             yield 3.5, option, None
         elif any(shares_stem(word, said) for word in words if len(word) > 2):

@@ -96,4 +96,7 @@ def _below(path: str, error: str, conversation: Conversation) -> Iterator[str]:
     """Yield a file's path below each folder that the error or a result names."""
     texts = (error, *(line for each in conversation.outcomes if each.useful for line in lines_of(each.data)))
     found = [match for text in texts for match in re.findall(r"(?<![\w/])/[\w./ -]*\w", text) if path not in match]
+    for each in conversation.outcomes if path[:1] != "/" else ():
+        inner = re.findall(r"^\[DIR\] (.+)$", str(each.data), re.MULTILINE)
+        found += [f"{folder}/{name}" for folder in each.call.arguments.values() for name in inner]
     yield from (f"{each}/{path.lstrip('./')}" for each in dict.fromkeys(found) if not path.startswith(each))

@@ -70,7 +70,7 @@ _MEASURES = lexicon("degrees in of")
 _LIMITS = lexicon("limit max count top n size k results number maximum")
 FORM = stems("""
     long large many much often must may mean happen take need use work get one say list show find give search look tell
-    first last latest most least latest january february march april may june july august september october november
+    first last latest most least return january february march april may june july august september october november
     december number total kind type currently wrote written tool called named exist available
     """)
 """Words that say how a question is meant, and not what it is about."""
@@ -133,7 +133,7 @@ def parameters_of(schema: Schema) -> list[Parameter]:
 def fit_number(parameter: Parameter, span: Span) -> float:
     """Tell how well a number fits: its unit or its name is beside it, as in "5 days" and "limit 10"."""
     schema, words = parameter.schema, set(parameter.words)
-    score = 1.0 + beside(parameter, span)
+    score = 2.0 + beside(parameter, span)
     if words & _LIMITS and span.before[:1] and span.before[0] in ("top", "first", "last", "latest", "limit"):
         score += 3
     low, high = schema.get("minimum"), schema.get("maximum")
@@ -187,6 +187,13 @@ def fit(parameter: Parameter, span: Span, own: set[str]) -> float:
         leading = bool(span.before) and span.before[0] in _LEADING
         definite = bool(span.before) and span.before[0] == "the" and span.kind == "word"
         score = score if near or leading else 0.2 if definite else 0.0
+    if (
+        span.before
+        and span.before[0] not in STOP
+        and stem(span.before[0]) in stems(parameter.about)
+        and span.kind != "word"
+    ):
+        score += 1.5
     shapes = {_shape(each) for each in parameter.examples}
     return score + (1.0 if _shape(span.text) in shapes and not loose else 0.0)
 
@@ -210,7 +217,9 @@ def written(parameter: Parameter, span: Span) -> str | None:
 def zone(place: str) -> str:
     """Return the time zone of the IANA database that a place gives its name to, or the place."""
     wanted = place.lower().replace(" ", "_")
-    return next((each for each in sorted(available_timezones()) if each.lower().split("/")[-1] == wanted), place)
+    if place in (zones := sorted(available_timezones())):
+        return place
+    return next((each for each in zones if each.lower().split("/")[-1] == wanted), place)
 
 
 def bounded(value: float, schema: Schema, kind: str) -> float | int:

@@ -160,7 +160,7 @@ def shown(value: Any) -> str:
 
 def label(key: str) -> str:
     """Return the words of a key."""
-    return " ".join(split_identifier(key))
+    return key if key.isupper() else " ".join(split_identifier(key))
 
 
 def lines_of(data: Any) -> Iterator[str]:

@@ -15,7 +15,7 @@ from keval_simulator.corrections import corrected
 from keval_simulator.found import taken_from_results
 from keval_simulator.parameters import FORM, parameters_of
 from keval_simulator.results import Outcome, shown
-from keval_simulator.words import alike, lexicon, sentences, shares_stem, split_identifier, stem, stems
+from keval_simulator.words import alike, lexicon, sentences, shares_stem, split_identifier, stems
 
 _MOST_CALLS = 8
 _MOST_TRIES = 3
@@ -23,8 +23,11 @@ _NAME, _SUMMARY, _DETAIL, _PARAMETER = 2.0, 0.8, 0.3, 0.6
 """The weight of a word of the question that a tool's name, the first sentence or the rest of its description, or a
 parameter has. It is shared among the tools that have the word."""
 _NEEDED = 0.5
+_EXPLICIT = 3.0
+"""The strength of arguments from which on a second tool is asked for what the first one has not told."""
 _EFFECTS = lexicon("""
     update set save store create delete remove record remember write post send book cancel learn insert edit add move
+    replace import merge apply clone init register submit restore archive refund pay format
     rename append put patch drop clear close upload commit push reset checkout execute run mark assign start stop
     """)
 _READS = lexicon(
@@ -36,6 +39,7 @@ _PERSONAL = lexicon("i me my i'm mine we our")
 _ADVICE = lexicon(
     "should could recommend recommendation suggest advice wear bring take pack plan good ideas comfortable"
 )
+_ASIDE = lexicon("info media size metadata multiple stat")
 _HANDLES = lexicon("id name key number code path uri slug page title")
 
 
@@ -104,8 +108,14 @@ def _looked_up(tools: Sequence[ChatTool], conversation: Conversation) -> Plan:
         if useful:
             break
         missing = missing or tuple(dict.fromkeys(name for aim in aims for name in aim.missing))
-    if useful and (call := _opened(tools, conversation)):
-        return Plan((call,))
+    if useful and (uncovered := _uncovered(tools, conversation)):
+        if call := _opened(tools, conversation, uncovered):
+            return Plan((call,))
+        further = [goals for goals in chosen(tools, conversation) if fill(goals[0], conversation).strength >= _EXPLICIT]
+        for tool in (tool for goals in further[:2] for tool in goals):
+            tells = any(shares_stem(word, _weights(tool)) for word in uncovered)
+            if tells and (calls := _pursued(tool, tools, conversation).calls):
+                return Plan(calls)
     return Plan(missing=() if useful or conversation.outcomes else missing)
 
 
@@ -115,9 +125,15 @@ def changes(tool: ChatTool) -> bool:
 
 
 def _effect(tool: ChatTool) -> str | None:
-    verb = next((word for word in split_identifier(tool.name) if word in _EFFECTS or word in _READS), None)
+    words = split_identifier(tool.name)
+    verb = next((word for word in words if (word in _EFFECTS and "by" not in words) or word in _READS), None)
     kinds = {str(each.schema.get("type")) for each in parameters_of(tool.parameters) if each.required}
     return verb if verb in _EFFECTS and not (kinds and kinds <= {"number", "integer"}) else None
+
+
+def _orders(question: str, verb: str) -> bool:
+    """Tell whether a question tells to do something: "Cancel order 4", "please cancel", "I want to cancel"."""
+    return bool(re.search(rf"(?:^|[.!?:;,] |\b(?:please|to|you|and|then|must|now) ){verb}\b", question.lower()))
 
 
 def chosen(tools: Sequence[ChatTool], conversation: Conversation) -> Iterator[list[ChatTool]]:
@@ -125,7 +141,7 @@ def chosen(tools: Sequence[ChatTool], conversation: Conversation) -> Iterator[li
     asked = alike(conversation.topic)
     own = {tool.name: _weights(tool) for tool in tools}
     spread = {word: sum(word in weights for weights in own.values()) for word in asked}
-    permitted = [tool for tool in tools if (verb := _effect(tool)) is None or stem(verb) in asked]
+    permitted = [tool for tool in tools if (verb := _effect(tool)) is None or _orders(conversation.question, verb)]
     exact = stems(conversation.topic)
     votes = {
         tool.name: {
@@ -144,7 +160,7 @@ def chosen(tools: Sequence[ChatTool], conversation: Conversation) -> Iterator[li
     named = {name: sum(weight for word, weight in vote.items() if word in exact) for name, vote in votes.items()}
     able = [tool for tool in ranked if score[tool.name] >= _NEEDED or named[tool.name] >= _NEEDED / 2]
     able = able or [tool for tool in ranked if fits[tool.name] >= 0]
-    if not able or not (stems(conversation.question) or votes[able[0].name]):
+    if not able or not conversation.asked:
         return
     best, *others = able
     also = [
@@ -198,13 +214,14 @@ def _fitness(tool: ChatTool, tools: Sequence[ChatTool], conversation: Conversati
     if filled.missing:
         findable = finders(tool, filled.missing, tools, conversation)
         wants_sql = any(each.kind == "sql" for each in parameters_of(tool.parameters))
-        return bonus + (1.1 * wants_sql if findable else -0.6)
+        return bonus + (1.7 * wants_sql if findable else -0.6)
     files = [
         re.search(r"\.\w+$", str(filled.arguments[each.name])) is not None
         for each in parameters_of(tool.parameters)
         if each.required and each.kind == "path" and each.name in filled.arguments
     ]
     folders = words & {"directory", "folder", "dir", "directories"}
+    bonus += 0.6 * filled.used
     return bonus + min(filled.strength, 6.0) / 3 - (0.8 if any(each == bool(folders) for each in files) else 0.0)
 
 
@@ -283,27 +300,28 @@ def finders(
     return [each for _, each in sorted(scored, key=lambda pair: -pair[0])][:3]
 
 
-def _opened(tools: Sequence[ChatTool], conversation: Conversation) -> ChatCall | None:
-    """Return the call that opens what was found, if what is asked for is in none of the results."""
+def _uncovered(tools: Sequence[ChatTool], conversation: Conversation) -> set[str]:
+    """Return what is asked for and in none of the results."""
     good = [each for each in conversation.outcomes if each.useful]
     called = [tool for tool in tools if any(tool.name == each.call.name for each in good)]
     typed = {each.name for tool in called for each in parameters_of(tool.parameters) if each.kind == "query"}
     given = " ".join(shown(value) for each in good for name, value in each.call.arguments.items() if name not in typed)
     described = " ".join(
-        f"{' '.join(split_identifier(tool.name))} {tool.description} {' '.join(tool.parameters.get('properties', ()))}"
+        " ".join(
+            (*split_identifier(tool.name), tool.description, *(each.name for each in parameters_of(tool.parameters)))
+        )
         for tool in called
     )
     asked = stems(conversation.question) - FORM - stems(given) - (set() if typed else stems(described))
     known = stems(" ".join(shown(each.data) for each in good))
-    if not (uncovered := {word for word in asked if not shares_stem(word, known)}):
-        return None
+    return {word for word in asked if not shares_stem(word, known)}
+
+
+def _opened(tools: Sequence[ChatTool], conversation: Conversation, uncovered: set[str]) -> ChatCall | None:
+    """Return the call that opens what was found, if what is asked for is in none of the results."""
+    good = [each for each in conversation.outcomes if each.useful]
     made = {(each.call.name, _key(each.call.arguments)) for each in conversation.outcomes}
-    before = {
-        str(value)
-        for each in good
-        if each.call.name in {tool.name for tool in called}
-        for value in each.call.arguments.values()
-    }
+    before = {str(value) for each in good for value in each.call.arguments.values()}
     ranked = []
     for tool in tools:
         required = [each for each in parameters_of(tool.parameters) if each.required]
@@ -314,7 +332,9 @@ def _opened(tools: Sequence[ChatTool], conversation: Conversation) -> ChatCall |
         calls = [ChatCall(tool.name, {required[0].name: value}) for value in values if str(value) not in before]
         calls = [call for call in calls if (call.name, _key(call.arguments)) not in made]
         told = sum(shares_stem(word, set(_weights(tool))) for word in uncovered) + len(words & _READS)
-        if calls and told and not words & {"search", "list"}:
+        folder = required[0].kind == "path" and bool(calls) and not re.search(r"\.\w+$", str(values[0]))
+        lists = bool(words & {"search", "list", "directory"})
+        if calls and (told or folder) and lists == folder and not words & _ASIDE:
             ranked.append((told, calls[0]))
     opened = sum(call.name == each.call.name for _, call in ranked[:1] for each in good)
     return max(ranked, key=lambda pair: pair[0])[1] if ranked and opened < 3 else None
