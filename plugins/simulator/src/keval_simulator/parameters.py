@@ -19,7 +19,7 @@ _KINDS = {
         "url": "url uri link href website",
         "email": "email mail",
         "path": "path file filename filepath directory folder dir repo repository workbook root",
-        "date": "date day since until deadline due birthday",
+        "date": "date timestamp datetime day since until deadline due birthday",
         "time": "time hour clock",
         "id": "id identifier code number ip network ref reference sku ticket uuid symbol ticker isbn sha revision",
         "expression": "expression formula equation calculation",
@@ -191,7 +191,7 @@ def fit(parameter: Parameter, span: Span, own: set[str]) -> float:
         span.before
         and span.before[0] not in STOP
         and stem(span.before[0]) in stems(parameter.about)
-        and span.kind != "word"
+        and span.kind == "id"
     ):
         score += 1.5
     shapes = {_shape(each) for each in parameter.examples}

@@ -20,7 +20,8 @@ _FAILED = re.compile(
     re.IGNORECASE,
 )
 _EMPTY = re.compile(
-    r"^\W*(?:no|none|nothing|0|zero|could not find|cannot find)\b[^\n]{0,150}$|not found\W*$", re.IGNORECASE
+    r"^\W*(?:no|none|nothing|0|zero|could not find|cannot find)\b[^\n]{0,150}$|not found\W*$|^[^\n]{1,40}:\s*$",
+    re.IGNORECASE,
 )
 _ENVELOPES = ("structuredContent", "structured_content", "content", "result", "output")
 

@@ -33,7 +33,7 @@ _EFFECTS = lexicon("""
 _READS = lexicon(
     "get list search find read fetch show lookup query check describe count view open convert calculate compute"
 )
-_LISTS = lexicon("list search find all lookup query show directory tree index tables")
+_LISTS = lexicon("list search find all lookup query show directory tree index tables log history")
 _KEEPS = lexicon("remember preference preferences note memory insight profile learn memorize")
 _PERSONAL = lexicon("i me my i'm mine we our")
 _ADVICE = lexicon(
@@ -220,8 +220,8 @@ def _fitness(tool: ChatTool, tools: Sequence[ChatTool], conversation: Conversati
         for each in parameters_of(tool.parameters)
         if each.required and each.kind == "path" and each.name in filled.arguments
     ]
-    folders = words & {"directory", "folder", "dir", "directories"}
-    bonus += 0.6 * filled.used
+    folders = words & {"directory", "folder", "dir", "directories", "search", "list", "tree"}
+    bonus += 0.6 * filled.used - 0.3 * bool(words & _ASIDE - raw)
     return bonus + min(filled.strength, 6.0) / 3 - (0.8 if any(each == bool(folders) for each in files) else 0.0)
 
 
