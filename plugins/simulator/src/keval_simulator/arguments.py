@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from keval_gateway import ChatTool
-from keval_simulator.conversation import Conversation, stated_in
+from keval_simulator.conversation import ATTITUDES, Conversation, stated_in
 from keval_simulator.found import named, taken_from_results
 from keval_simulator.parameters import FORM, Parameter, beside, bounded, fit, fit_number, parameters_of, written
 from keval_simulator.schema import Schema, resolved, schema_type
@@ -222,13 +222,15 @@ def _fallback(
 
 def _flag(parameter: Parameter, conversation: Conversation) -> bool | None:
     """Return whether the question, or what users say of themselves in it, has a flag's words; "dislikes_x" negates."""
-    words = stems(" ".join(parameter.words))
+    flag = stems(" ".join(parameter.words))
+    words = flag - ATTITUDES
     stated = stated_in(conversation.question)
-    said = next((each.lower() for each in stated if any(shares_stem(word, stems(each)) for word in words)), None)
+    clauses = re.split(r"\band\b|\bbut\b|[;,]", " and ".join(stated).lower())
+    said = next((each for each in reversed(clauses) if any(shares_stem(word, stems(each)) for word in words)), None)
     if said is not None:
         against = re.search(r"\b(?:hate|dislike|can't stand|don't like|do not like|no longer|not|never)", said)
         minds = re.search(r"\b(?:don't|do not|never|no longer) (?:\w+ )?(?:mind|hate|dislike)", said)
-        negative = bool(words & stems("dislike avoid without exclude not no"))
+        negative = bool(flag & stems("dislike avoid without exclude not no"))
         return (bool(against) and not minds) == negative
     if words & stems(conversation.question) and not stated:
         return True

@@ -90,12 +90,13 @@ def _latest(statements: Sequence[str]) -> tuple[str, ...]:
     """Return statements without those that a later one on the same subject replaces."""
     kept: dict[str, set[str]] = {}
     for each in statements:
-        words = stems(each) - _ATTITUDES
+        words = stems(each) - ATTITUDES
         kept = {text: about for text, about in kept.items() if not words & about} | {each: words}
     return tuple(kept)
 
 
-_ATTITUDES = stems("hate dislike love like enjoy prefer stand mind really actually weather longer please remember know")
+ATTITUDES = stems("hate dislike love like enjoy prefer stand mind really actually weather longer please remember know")
+"""Words of how users feel about something, and not of what."""
 
 
 def _outcomes(messages: Sequence[ChatMessage]) -> list[Outcome]:
