@@ -53,7 +53,7 @@ def _values(result: Outcome, parameter: Parameter, words: set[str], asked: set[s
                 nearness(" ".join(f"{label(k)} {shown(v)}" for k, v in row.items()), asked) + keyed[key] / 10,
                 row[key],
             )
-    lines = [line for line in lines_of(result.data) if not line.endswith((":", "."))]
+    lines = [line for line in lines_of(result.data) if not line.endswith((":", ".")) and "|" not in line]
     pairs = [(line, pair[1], pair[2]) for line in lines if (pair := re.match(r"([\w ]{2,30}):\s*(\S.*)$", line))]
     keyed_lines = [(line, value) for line, key, value in pairs if _key_fit(stems(key), words, plain) > 0]
     yield from ((nearness(line, asked), value.strip("`\"'")) for line, value in keyed_lines)
