@@ -133,3 +133,14 @@ def test_errors_to_the_end_are_told_and_no_answer_is_made_up() -> None:
     said = talk([HARBOUR[2]], "When is high tide on 2031-01-01?")
 
     assert "I'm sorry, I couldn't get the data for 2031-01-01: date must be in YYYY-MM-DD." in said.answer
+
+
+def test_a_pattern_that_python_cannot_read_forbids_nothing() -> None:
+    code = {"type": "string", "pattern": r"^\\p{L}+(?<n>x)$"}
+
+    said = talk(
+        [tool(lambda code: {"title": "Fog Bell"}, "get_title", "Get a title by its code.", {"code": code}, "code")],
+        "What is the title of K-9?",
+    )
+
+    assert [("get_title", {"code": "K-9"})] == said.calls

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -43,12 +44,12 @@ class Conversation:
     statements: tuple[str, ...]
     system: str
 
-    @property
+    @cached_property
     def asked(self) -> list[Span]:
         """The spans of the question."""
         return spans(self.question)
 
-    @property
+    @cached_property
     def told(self) -> list[Span]:
         """The spans of what the user said before, the latest first, and of what the system prompt says of the user."""
         about = [part for part in sentences(self.system) if _OF_THE_USER.search(part)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from keval_simulator.conversation import Conversation
-from keval_simulator.parameters import Parameter
+from keval_simulator.parameters import Parameter, matches
 from keval_simulator.results import Outcome, label, lines_of, records, shown
 from keval_simulator.schema import schema_type
 from keval_simulator.words import lexicon, shares_stem, split_identifier, stem, stems
@@ -37,7 +37,7 @@ def taken_from_results(parameter: Parameter, conversation: Conversation) -> list
     kind = schema_type(parameter.schema)
     values = [value for value in named(parameter, conversation) if kind == "string" or isinstance(value, int)]
     values = [str(each) if kind == "string" else each for each in values]
-    return [each for each in values if re.search(parameter.schema.get("pattern", ""), str(each))]
+    return [each for each in values if matches(parameter.schema.get("pattern", ""), str(each))]
 
 
 def _values(result: Outcome, parameter: Parameter, words: set[str], asked: set[str]) -> Iterator[tuple[float, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 from zoneinfo import available_timezones
 
@@ -211,15 +212,28 @@ def written(parameter: Parameter, span: Span) -> str | None:
     fits = [each for each in forms if schema.get("minLength", 0) <= len(each) <= schema.get("maxLength", 10_000)]
     if pattern is None:
         return fits[0] if fits else None
-    return next((each for each in fits if re.search(pattern, each)), None)
+    return next((each for each in fits if matches(pattern, each)), None)
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Tell whether a text has a schema's pattern; one that Python cannot read forbids nothing."""
+    try:
+        return re.search(pattern, text) is not None
+    except re.error:
+        return True
+
+
+@cache
+def _zones() -> list[str]:
+    return sorted(available_timezones())
 
 
 def zone(place: str) -> str:
     """Return the time zone of the IANA database that a place gives its name to, or the place."""
     wanted = place.lower().replace(" ", "_")
-    if place in (zones := sorted(available_timezones())):
+    if place in _zones():
         return place
-    return next((each for each in zones if each.lower().split("/")[-1] == wanted), place)
+    return next((each for each in _zones() if each.lower().split("/")[-1] == wanted), place)
 
 
 def bounded(value: float, schema: Schema, kind: str) -> float | int:

@@ -36,9 +36,7 @@ _READS = lexicon(
 _LISTS = lexicon("list search find all lookup query show directory tree index tables log history")
 _KEEPS = lexicon("remember preference preferences note memory insight profile learn memorize")
 _PERSONAL = lexicon("i me my i'm mine we our")
-_ADVICE = lexicon(
-    "should could recommend recommendation suggest advice wear bring take pack plan good ideas comfortable"
-)
+_ADVICE = lexicon("should could recommend recommendation suggest advice plan good ideas")
 _ASIDE = lexicon("info media size metadata multiple stat")
 _HANDLES = lexicon("id name key number code path uri slug page title")
 
