@@ -115,8 +115,8 @@ def test_a_record_becomes_questions_about_its_values() -> None:
     found = questions(("read", {"page": "oslo"}, '{"temp": -3.5, "sky": "clear", "hours": [1]}'))
 
     assert {
-        ("What is the temp for oslo?", "The temp is -3.5.", '"temp": -3.5'),
-        ("What is the sky for oslo?", "The sky is clear.", '"sky": "clear"'),
+        ("What is the temp for oslo?", "The temp is -3.5.", 'temp": -3.5'),
+        ("What is the sky for oslo?", "The sky is clear.", 'sky": "clear'),
     } == {(each["question"], each["answer"], each["evidence"]) for each in found}
 
 
@@ -127,8 +127,8 @@ def test_a_list_becomes_questions_about_what_is_in_it_and_about_each_record() ->
     line = questions(("show", {"path": "/srv/a"}, "Author: Ada Quill\nDate: monday"))
 
     assert {
-        ("What is the tons of Marigold?", "The tons is 412.", '"tons": 412'),
-        ("What is the tons of Kestrel?", "The tons is 31.", '"tons": 31'),
+        ("What is the tons of Marigold?", "The tons is 412.", 'tons": 412'),
+        ("What is the tons of Kestrel?", "The tons is 31.", 'tons": 31'),
         ("What are the decks of Marigold?", "A, B", 'A", "B'),
         ("What are the decks of Kestrel?", "A", "A"),
     } == {(each["question"], each["answer"], each["evidence"]) for each in records}

@@ -35,15 +35,14 @@ _VALUE = re.compile(r"`[^`\n]+`|(?<![\w.])\d+(?:\.\d+)?(?!\w|\.\d)")
 _PAIR = re.compile(r"([A-Za-z][\w ]{1,30}):\s+(\S.{0,80})")
 _WORD = re.compile(r"[A-Za-z]{5,}")
 _NOBODY = ("Quillfeather", "Brambleforth", "Zanderloo", "Ostrivane", "Mirrenbach")
-_SAMPLES: Mapping[str, Sequence[str]] = {
-    "zone": ("Asia/Tokyo", "UTC", "America/New_York"),
+_SAMPLES: Mapping[str, Sequence[Any]] = {
+    "zone": ("Asia/Tokyo", "UTC"),
     "date": ("2026-01-15", "2026-07-15"),
     "quote": ("low tide", "green light"),
 }
 """What is given to parameters of these kinds where nobody has named a value."""
 _OF_PEOPLE = ("path", "url", "email", "date", "time", "id", "sql")
 """Kinds of values that are taken from what a person says of the tools, before anything else."""
-_NAMED_BY = ("name", "title", "id", "label", "key", "path", "")
 _FEWEST_WORDS = 4
 _LONGEST = 200
 """Words and characters of a sentence that a question quotes."""
@@ -98,16 +97,14 @@ class Brief:
             "".join(re.findall(_SECTION.format(tools["code"], name), message, re.DOTALL))
             for name in ("server_instructions", "about", "asked_already")
         )
-        listed = [json.loads(line) for line in tools["body"].splitlines()]
-        offered_tools = [ChatTool(each["name"], each["description"], each["parameters"]) for each in listed]
-        return cls(offered_tools, made, failed, instructions, about, asked.splitlines(), schema)
+        listed = [ChatTool(**json.loads(line)) for line in tools["body"].splitlines()]
+        return cls(listed, made, failed, instructions, about, asked.splitlines(), schema)
 
     @property
     def conversation(self) -> Conversation:
         """What the calls so far have found for somebody who asks about what a person said."""
-        return Conversation(
-            self.about, self.about, (), tuple(each.outcome for each in self.made), {}, (), self.instructions
-        )
+        found = tuple(each.outcome for each in self.made)
+        return Conversation(self.about, self.about, (), found, {}, (), self.instructions)
 
 
 def written(brief: Brief, rng: Random) -> dict[str, Any]:
@@ -141,14 +138,12 @@ def _calls(brief: Brief, rng: Random) -> list[tuple[str, dict[str, Any]]]:
 
 def _arguments(tool: ChatTool, brief: Brief, rng: Random) -> Iterator[dict[str, Any]]:
     """Yield arguments for a tool: its required parameters, with one value after the other that is known for each."""
-    said = brief.conversation
-    filled = fill(tool, said)
+    filled = fill(tool, brief.conversation)
     values: dict[str, list[Any]] = {}
     for each in parameters_of(tool.parameters):
         if each.required:
-            about = [filled.arguments[each.name]] if each.name in filled.arguments else []
-            about += filled.others.get(each.name, ())
-            values[each.name] = _values(each, about, tool, brief, rng)
+            said = [given for name, given in filled.arguments.items() if name == each.name]
+            values[each.name] = _values(each, [*said, *filled.others.get(each.name, ())], tool, brief, rng)
     if not all(values.values()):
         return  # what other tools return may name a value
     for turn in range(min(_AT_ONCE * 4, max(map(len, values.values()), default=1))):
@@ -185,14 +180,10 @@ def _values(parameter: Parameter, about: Sequence[Any], tool: ChatTool, brief: B
 def _conforming(schema: Mapping[str, Any], rng: Random) -> list[Any]:
     """Return values that a schema allows, if any can be found."""
     try:
-        found = [schema["default"]] if "default" in schema else [conform(schema, _no_wish, rng) for _ in range(3)]
+        found = [conform(schema, lambda path, at: None, rng) for _ in range(3)]
     except ModelFault:
         return []
-    return [each for at, each in enumerate(found) if each not in found[:at]]
-
-
-def _no_wish(path: object, schema: object) -> None:
-    return None
+    return [schema["default"]] if "default" in schema else [e for at, e in enumerate(found) if e not in found[:at]]
 
 
 def _questions(call: _Made, brief: Brief) -> Iterator[dict[str, Any]]:
@@ -211,25 +202,26 @@ def _asked(call: _Made) -> Iterator[tuple[str, str, str]]:
     head, rows = records(data)
     if rows and all(len(row) == 1 for row in rows) and 1 < len(rows) <= _MOST_LISTED:
         names = [str(value) for row in rows for value in row.values()]
-        yield f"What are all the results of {topic}{beside}?", ", ".join(names), _passage(call.text, names)
+        yield f"What are all the results of {topic}{beside}?", ", ".join(names), _passage(call.text, *names)
         return
     for row in [*([head] if head else []), *rows]:
-        by = next((key for end in _NAMED_BY for key, value in row.items() if _is_name(key, value, end)), None)
+        by = next((key for key, value in row.items() if isinstance(value, str) and _is_short(value)), None)
         whose = beside if by is None or len(rows) <= 1 else f" of {row[by]}{beside}"
         for key, value in row.items():
             if isinstance(value, list) and value and all(isinstance(each, str) and _is_short(each) for each in value):
-                yield f"What are the {label(key)}{whose}?", ", ".join(map(str, value)), _passage(call.text, value)
+                yield f"What are the {label(key)}{whose}?", ", ".join(value), _passage(call.text, *value)
             if (key != by or len(rows) <= 1) and _is_short(value):
                 said = json.dumps(value).strip('"') if isinstance(value, bool) else str(value)
-                evidence = _evidence(call.text, key, said, str(row[by]) if by is not None else "")
+                pair = _passage(call.text, *key.split()[-1:], said, gap=r"\W{1,6}?")
+                evidence = pair or _passage(call.text, *([row[by]] if by is not None else []), said)
                 yield f"What is the {label(key) or topic}{whose}?", f"The {label(key) or topic} is {said}.", evidence
     if head or rows:
         return
     if about and len(call.text) <= _LONGEST_VALUE and "\n" not in call.text:
         yield f"{topic.capitalize()}{beside}: what is the result?", call.text, call.text
     for line in lines_of(data):
-        if pair := _PAIR.fullmatch(line):
-            yield f"What is the {pair[1].lower()}{beside}?", pair[2], line
+        if named := _PAIR.fullmatch(line):
+            yield f"What is the {named[1].lower()}{beside}?", named[2], line
     for sentence in sentences(call.text):
         missing = _VALUE.search(sentence)
         if missing and sentence[0] != "|" and len(sentence.split()) >= _FEWEST_WORDS and len(sentence) <= _LONGEST:
@@ -237,30 +229,14 @@ def _asked(call: _Made) -> Iterator[tuple[str, str, str]]:
             yield f'What is left out in "{gap.strip(" -*#")}"?', missing[0], sentence
 
 
-def _passage(text: str, values: Sequence[Any]) -> str:
-    """Return the passage of a result that has values one after the other."""
-    found = re.search(r"\W.{0,40}?".join(re.escape(str(each)) for each in values), text, re.DOTALL)
-    return found[0] if found else ""
+def _passage(text: str, *values: str, gap: str = r"\W.{0,40}?") -> str:
+    """Return the passage of a result that has values one after the other; empty if there is none."""
+    match = re.search(rf"{gap.join(map(re.escape, values))}(?!\w)", text, re.DOTALL)
+    return match[0] if match else ""
 
 
 def _is_short(value: Any) -> bool:
     return isinstance(value, str | int | float) and 0 < len(str(value)) <= _LONGEST_VALUE and "\n" not in str(value)
-
-
-def _is_name(key: str, value: Any, end: str) -> bool:
-    words = split_identifier(key)
-    return isinstance(value, str) and _is_short(value) and (not end or words[-1:] == [end])
-
-
-def _evidence(text: str, key: str, value: str, name: str) -> str:
-    """Return the passage of a result that says a value: beside its key, or else in the line of a record's name."""
-    wanted = re.escape(value)
-    last = re.escape(key.rsplit(maxsplit=1)[-1] if key else key)
-    pair = re.search(rf"[\"']?{last}[\"']?\s*[:=]\s*[\"']?{wanted}[\"']?", text, re.IGNORECASE) if key else None
-    if pair:
-        return pair[0]
-    lines = (line for line in text.splitlines() if len(line) <= _LONGEST)
-    return next((line for line in lines if name in line and re.search(rf"(?<!\w){wanted}(?!\w)", line)), "")
 
 
 def _led_to(earlier: _Made, later: _Made) -> bool:

@@ -129,7 +129,8 @@ class Generator:
             return f"every call was an error: {shorten(found[-1].text, _LONGEST_ERROR, placeholder=' …')}"
         if not any(call.can_prove for call in found):
             return "no call returned text"
-        return self._why.get(tool, "the model wrote no question about its results")
+        why = self._why.get(tool)
+        return f"a question was dropped: {why}" if why else "the model wrote no question about its results"
 
     async def _rounds(self, wanted: int, work: Callable[[str], Awaitable[list[Question]]]) -> None:
         """Work round by round until so many questions were made, or none came for some rounds."""
@@ -155,7 +156,11 @@ class Generator:
             return []
         drafts = await self.writer.write_questions(shown, self.known.texts, key)
         self.known.note(draft.question for draft in drafts)
-        return await self._proven(self._kept([self._checked(draft) for draft in drafts]))
+        checked = [(draft, self._checked(draft)) for draft in drafts]
+        for draft, found in checked:
+            if isinstance(found, str):
+                self._why |= {call.proposed.tool: found for call in self.calls if call.number in draft.calls}
+        return await self._proven(self._kept([found for _, found in checked]))
 
     async def _unanswerable(self, key: str) -> list[Question]:
         if not self.calls:  # it must be known what the tools are about
@@ -177,15 +182,6 @@ class Generator:
         proof = tuple(by_number[number] for number in dict.fromkeys(draft.calls) if number in by_number)
         # What a model writes about and does not get accepted is not written about over and over.
         self._uses.update(call.number for call in proof)
-        found = self._proven_by(draft, proof)
-        if isinstance(found, str):
-            self._note_dropped(proof, found)
-        return found
-
-    def _note_dropped(self, proof: Iterable[Call], why: str) -> None:
-        self._why |= {call.proposed.tool: f"a question was dropped: {why}" for call in proof}
-
-    def _proven_by(self, draft: DraftQuestion, proof: tuple[Call, ...]) -> Question | str:
         if not proof:
             return _NO_CALL
         if not states(proof, draft.evidence):
@@ -268,12 +264,10 @@ class Generator:
         except ServerLostError:
             self.dropped[_LOST] += len(group)
             return []
-        same = [question for question in group if others.isdisjoint(call.number for call in question.proof)]
-        for question in group:
-            if question not in same:
-                self.dropped[_CHANGED] += 1
-                self._note_dropped(question.proof, _CHANGED)
-        return [question.id for question in same]
+        same = [question.id for question in group if others.isdisjoint(call.number for call in question.proof)]
+        self.dropped.update([_CHANGED] * (len(group) - len(same)))
+        self._why |= {call.proposed.tool: _CHANGED for number, call in calls.items() if number in others}
+        return same
 
 
 def _id(question: str, taken: Collection[str]) -> str:
