@@ -286,6 +286,7 @@ def _write_config(filled: Filled, dataset: str) -> Path:
         "contexts": {"real": filled.context(tap=True)},
         "conditions": {"with_server": {"contexts": ["real"]}},
         "metrics": ["basic/latency"],
+        "execution": {"max_concurrent": 1},  # some lock their data, and each trial has a process of its own
     }
     (home / "eval.yaml").write_text(json.dumps(config), encoding="utf-8")
     return home
