@@ -124,6 +124,7 @@ def test_a_list_becomes_questions_about_what_is_in_it_and_about_each_record() ->
     ships = [{"name": "Marigold", "tons": 412, "decks": ["A", "B"]}, {"name": "Kestrel", "tons": 31, "decks": ["A"]}]
     records = questions(("list_ships", {}, json.dumps({"ships": ships})))
     names = questions(("list_tables", {}, '[{"table": "ships"}, {"table": "tides"}]'))
+    nothing = questions(("search", {"query": "green light"}, "No matches found"))
     line = questions(("show", {"path": "/srv/a"}, "Author: Ada Quill\nDate: monday"))
 
     assert {
@@ -135,6 +136,7 @@ def test_a_list_becomes_questions_about_what_is_in_it_and_about_each_record() ->
     assert [("What are all the results of list tables?", "ships, tides")] == [
         (each["question"], each["answer"]) for each in names
     ]
+    assert [] == nothing
     assert ("What is the author for /srv/a?", "Ada Quill") in [(each["question"], each["answer"]) for each in line]
 
 

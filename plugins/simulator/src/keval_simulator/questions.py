@@ -115,7 +115,8 @@ def written(brief: Brief, rng: Random) -> dict[str, Any]:
     entry = properties_of(properties["questions"]["items"])
     if "sought" in entry:
         return {"questions": _unanswerable(brief, rng)}
-    found = [each for call in brief.made for each in _questions(call, brief) if each["question"] not in brief.asked]
+    useful = [call for call in brief.made if call.outcome.useful]
+    found = [each for call in useful for each in _questions(call, brief) if each["question"] not in brief.asked]
     rng.shuffle(found)
     return {"questions": found[:_AT_ONCE]}
 
