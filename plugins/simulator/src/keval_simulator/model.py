@@ -143,12 +143,12 @@ class SimulatedModel:
         if good and not (states and "?" not in question):
             parts.insert(0, composed(conversation, rng, self.flaws))
         if failed := [outcome for outcome in conversation.outcomes if not outcome.useful and not good]:
-            parts.append(apology(failed, rng))
+            parts.append(apology(failed))
         if good or failed or states:
             return " ".join(parts)
         if not stems(question) or "?" not in question:
             return small_talk(question, rng)
-        return guess(conversation, rng) if rng.random() < self.guesses else unknown(rng)
+        return guess(conversation, rng) if rng.random() < self.guesses else unknown()
 
 
 def _prompt_sections(request: ChatRequest, conversation: Conversation) -> Sections:

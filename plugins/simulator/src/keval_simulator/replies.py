@@ -22,7 +22,7 @@ def clarification(missing: Sequence[str], rng: Random) -> str:
     return f"{rng.choice(('Sure, I can help with that.', 'Happy to look into it.'))} {asked}"
 
 
-def apology(failed: Sequence[Outcome], rng: Random) -> str:
+def apology(failed: Sequence[Outcome]) -> str:
     """Name what the tools could not return and why, and ask for something else."""
     parts: list[str] = []
     for outcome in failed:
@@ -30,13 +30,7 @@ def apology(failed: Sequence[Outcome], rng: Random) -> str:
         problem = sentences(_ERROR_PREFIX.sub("", outcome.error or shown(outcome.data) or "it found nothing"))[:2]
         about = f" for {what}" if what else ""
         parts.append(f"I'm sorry, I couldn't get the data{about}: {' '.join(problem).rstrip('.')}.")
-    offer = rng.choice(
-        (
-            "You could check the spelling, or I can try something else instead.",
-            "Alternatively, give me another name, and I will try again.",
-        )
-    )
-    return " ".join([*dict.fromkeys(parts), offer])
+    return " ".join([*dict.fromkeys(parts), "You could check the spelling, or I can try something else instead."])
 
 
 def remembered(conversation: Conversation) -> str:
@@ -53,14 +47,9 @@ def acknowledge(conversation: Conversation, noted: bool, rng: Random) -> str:
     return f"{opening} {remembered(conversation)}"
 
 
-def unknown(rng: Random) -> str:
+def unknown() -> str:
     """Say honestly that there is nothing to answer from."""
-    return rng.choice(
-        (
-            "I don't have a source for this, so I can't answer reliably. If you share a document, I can use that.",
-            "I'm not certain, and I can't verify this without a source; I suggest checking the documentation.",
-        )
-    )
+    return "I don't have a source for this, so I can't answer reliably. If you share a document, I can use that."
 
 
 def guess(conversation: Conversation, rng: Random) -> str:
@@ -78,13 +67,7 @@ def small_talk(question: str, rng: Random) -> str:
     """Answer a greeting, thanks, a request that nothing can be done about, or nothing at all."""
     lower = question.lower()
     if "thank" in lower:
-        return rng.choice(("You're welcome!", "You're welcome! Let me know if there is anything else.", "My pleasure."))
+        return rng.choice(("You're welcome!", "My pleasure."))
     if re.match(r"\s*(?:hi|hello|hey|good (?:morning|afternoon|evening))\b", lower):
-        return rng.choice(("Hello! What would you like to know?", "Hi! How can I help?", "Hello, how can I help?"))
-    return rng.choice(
-        (
-            "How can I help you? Tell me what you would like to know.",
-            "I can't do that from here. What would you like to know?",
-            "I'm not sure what you need. Could you tell me more?",
-        )
-    )
+        return rng.choice(("Hello! What would you like to know?", "Hi! How can I help?"))
+    return "I'm not sure what you need. Could you tell me more?"

@@ -73,21 +73,16 @@ def plan(tools: Sequence[ChatTool], conversation: Conversation, *, careful: bool
     keeping = [tool for tool in tools if _KEEPS & set(split_identifier(tool.name))]
     states = bool(stated_in(conversation.question))
     aims = [tool for tool in keeping if changes(tool)] if states else []
-    only_tells = states and "?" not in conversation.question and len(stated_in(conversation.question)) > 0
+    only_tells = states and "?" not in conversation.question
     asked = set(conversation.question.lower().replace("?", " ").replace(",", " ").split())
     if not states and (_names(keeping, conversation) or (careful and asked & _PERSONAL and asked & _ADVICE)):
         aims += [tool for tool in keeping if not changes(tool)]
     calls = [call for tool in aims for call in _pursued(tool, tools, conversation).calls]
     if calls:
         return Plan(tuple(calls))
-    if (aims and not states and _names(keeping, conversation)) or (only_tells and not _asks_more(conversation)):
+    if (aims and not states and _names(keeping, conversation)) or only_tells:
         return Plan()
     return _looked_up([tool for tool in tools if tool not in keeping], conversation)
-
-
-def _asks_more(conversation: Conversation) -> bool:
-    rest = [part for part in sentences(conversation.question) if part not in stated_in(conversation.question)]
-    return any("?" in part for part in rest)
 
 
 def _names(tools: Sequence[ChatTool], conversation: Conversation) -> bool:
