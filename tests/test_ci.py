@@ -26,7 +26,7 @@ def machine(tmp_path: Path) -> Path:
     shutil.copy(SCRIPT, tmp_path / ".ci")
     (tmp_path / "examples").mkdir()
     (tmp_path / "bin").mkdir()
-    for name in ("apt-get", "bwrap", "chromium", "npm", "pip", "uv"):
+    for name in ("apt-get", "bwrap", "chromium", "npm", "pip", "tmux", "uv"):
         (tmp_path / "bin" / name).write_text(UV if name == "uv" else "#!/bin/sh\n", encoding="utf-8")
         (tmp_path / "bin" / name).chmod(0o755)
     return tmp_path

@@ -64,22 +64,38 @@ def test_it_runs_and_goes_on(folder: Path) -> None:
     ("config", "args", "told"),
     [
         ("", ["show", "latest"], "no command 'show'; it comes with keval-report: `"),
-        ("agent: {type: recorded}", ["validate", "eval.yaml"], "the key 'agent' comes with keval-mcp, "),
-        ("gates: [basic/equals >= 0.8]", ["validate", "eval.yaml"], "keval-analysis, which is not installed: `"),
-        ("contexts: {files: {type: stdio}}", ["validate", "eval.yaml"], "the context 'stdio' comes with keval-mcp, "),
+        ("agent: {type: recorded}", ["run", "eval.yaml", "--dry-run"], "the key 'agent' comes with keval-mcp, "),
+        (
+            "gates: [basic/equals >= 0.8]",
+            ["run", "eval.yaml", "--dry-run"],
+            "keval-analysis, which is not installed: `",
+        ),
+        (
+            "contexts: {files: {type: stdio}}",
+            ["run", "eval.yaml", "--dry-run"],
+            "the context 'stdio' comes with keval-mcp, ",
+        ),
         (
             "contexts: {a: {from: b}, b: {type: stdio}}",
-            ["validate", "eval.yaml"],
+            ["run", "eval.yaml", "--dry-run"],
             "the reader of changes ",
         ),
-        ("conditions: {a: {system_prompt: '{{ id }}'}}", ["validate", "eval.yaml"], "comes with keval-programs, "),
+        (
+            "conditions: {a: {system_prompt: '{{ id }}'}}",
+            ["run", "eval.yaml", "--dry-run"],
+            "comes with keval-programs, ",
+        ),
         (
             "budget: {trials: 1}",
-            ["validate", "eval.yaml"],
+            ["run", "eval.yaml", "--dry-run"],
             "eval.yaml:5:9: the meter 'budget' comes with keval-gateway, ",
         ),
         ("execution: {limits: {tokens: 9}}", ["run", "eval.yaml"], "the meter 'limits' comes with keval-gateway, "),
-        ("judges: {tone: {type: openai}}", ["validate", "eval.yaml"], "the judge 'openai' comes with keval-judges, "),
+        (
+            "judges: {tone: {type: openai}}",
+            ["run", "eval.yaml", "--dry-run"],
+            "the judge 'openai' comes with keval-judges, ",
+        ),
     ],
 )
 def test_what_is_missing_is_told_with_its_package(folder: Path, config: str, args: list[str], told: str) -> None:

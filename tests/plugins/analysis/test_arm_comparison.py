@@ -10,7 +10,7 @@ import pytest
 from keval import RunError, open_run
 from keval_analysis.comparison import RunArm, arms_of, compare_arms
 from keval_viewer.report_page.arms import arm_differences
-from keval_viewer.report_page.effects import ranked_scores
+from keval_viewer.report_page.effects import paired_scores
 from tests.conftest import Project
 
 CONFIG = """
@@ -62,8 +62,9 @@ def test_the_effects_between_arms_of_a_run_are_those_of_its_summary(runs: Projec
     assert [(0, 1), (1, 0), (2, 0), (3, 0), (4, 0), (5, 0)] == [
         (int(each.sample[1:]), each.before) for each in found.scores[contains]
     ]
-    ranked = ranked_scores(found, contains)
-    assert (["q1", "q2", "q3"], [], 3) == ([each.sample for each in ranked.better], [*ranked.worse], ranked.same)
+    pairs = paired_scores(found, contains)["pairs"]
+    assert ["q1", "q2", "q3"] == sorted(sample for sample, before, now, _ in pairs if now > before)
+    assert not [sample for sample, before, now, _ in pairs if now < before]
     assert "<ins>Be careful.</ins>" in arm_differences(found)
 
 
@@ -73,12 +74,9 @@ def test_an_arm_is_held_against_the_same_arm_of_another_run(runs: Project) -> No
     found = compare_arms(RunArm(two, "logged", "careful"), RunArm(one, "logged", "careful"))
 
     contains = ("basic/contains", None)
-    ranked = ranked_scores(found, contains)
-    assert (["q0"], ["q4", "q5"], 3) == (
-        [each.sample for each in ranked.worse],
-        sorted(each.sample for each in ranked.better),
-        ranked.same,
-    )
+    pairs = paired_scores(found, contains)["pairs"]
+    assert ["q0"] == [sample for sample, before, now, _ in pairs if now < before]
+    assert ["q4", "q5"] == sorted(sample for sample, before, now, _ in pairs if now > before)
     assert {"run"} == {effect.kind for effect in found.effects}
     assert {"evaluation", "answers of agent logged", "prompt of careful"} <= {each.what for each in found.differences}
     told = arm_differences(found)

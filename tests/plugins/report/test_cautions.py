@@ -160,7 +160,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "answers were cut off": (
         {"trials": (arm("baseline"), arm(truncated=3))},
         {},
-        "3 of 20 answers of ada docs were cut",
+        "3 answers were cut off at a limit of length, and scored all the same: 3 of 20 of ada docs",
     ),
 }
 

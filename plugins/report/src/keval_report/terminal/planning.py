@@ -129,11 +129,11 @@ def print_plan(plan: Plan, console: Console) -> None:
 
 def estimated(taken: Estimate) -> str:
     """Say what a run would take, as an estimate."""
-    # More digits would look measured.
-    tokens, seconds = (float(f"{amount:.2g}") for amount in (taken.tokens, taken.seconds))
+    # Two digits, as more would look measured.
+    tokens, seconds = (round(amount, 1 - int(math.log10(max(amount, 1)))) for amount in (taken.tokens, taken.seconds))
     price = "an unknown price" if taken.usd is None else dollars(taken.usd)
     free = f"$0 as the models are simulated; with {STAND_IN} " if taken.simulated else ""
-    return f"about {tokens:,.0f} tokens, {free}{price} and {time_span(seconds)}"
+    return f"about {short_number(tokens, 2)} tokens, {free}{price} and {time_span(seconds)}"
 
 
 def _brief(value: Any) -> str:
