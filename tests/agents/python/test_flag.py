@@ -48,8 +48,8 @@ def test_an_added_agent_is_resumed_as_it_was(folder: Project) -> None:
             "--agent pyton:mine.py:answer: no agent named 'pyton' is installed; did you mean 'python'?",
         ),
         ("recorded:x.jsonl", "--agent recorded:x.jsonl: the agent 'recorded' takes no text after its name; write its"),
-        ("python:none.py:answer", "eval.yaml:1:1: 'target' must name a file that exists, and"),
-        ("http:mine.py", "eval.yaml:1:1: 'url' must begin with http:// or https:// and a host; got 'mine.py'"),
+        ("python:none.py:answer", "--agent python:none.py:answer: 'target' must name a file that exists, and"),
+        ("http:mine.py", "--agent http:mine.py: 'url' must begin with http:// or https:// and a host; got 'mine.py'"),
     ],
 )
 def test_a_flag_that_adds_none_says_why(folder: Project, flag: str, told: str) -> None:

@@ -84,11 +84,12 @@ def _drift(found: AnchorFindings) -> str:
 
 
 def claim_texts(claims: Sequence[UnverifiedClaim]) -> Sequence[str]:
-    """Return the claims that are in no tool result, with their answers, the worst answers first."""
-    return [
+    """Return the claims that are in no tool result, each once for a sample and an arm, the worst answers first."""
+    told = (
         f"{one_line(each.sample)} ({each.agent} {each.condition}): {one_line(each.text)}"
         for each in worst_first(claims)
-    ]
+    )
+    return [*dict.fromkeys(told)]
 
 
 def claim_lines(claims: Sequence[UnverifiedClaim], width: int, level: Level = "explained") -> Iterator[Text]:
