@@ -249,14 +249,13 @@ def test_penalties_add_up_and_stop_at_nothing() -> None:
     assert 0.0 == score.value
 
 
-def test_options_change_tolerances_penalties_and_words() -> None:
-    said = trial("25°C and brolly weather", weather=now(23.5, "Rain"))
+def test_options_change_tolerances() -> None:
+    said = trial("25°C", weather=now(23.5, "Rain"))
 
     strict = Accuracy(tolerance=1.0).score(said)
     lenient = Accuracy(rounding=2.0).score(said)
-    own_words = Accuracy(clear_words=("brolly",), condition_penalty=0.5).score(said)
 
-    assert (0.7, 1.0, 0.4) == (strict.value, lenient.value, own_words.value)
+    assert (0.7, 1.0) == (strict.value, lenient.value)
 
 
 @pytest.mark.parametrize(

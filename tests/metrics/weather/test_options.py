@@ -36,14 +36,6 @@ def test_no_number_may_be_negative(metric: Any, name: str, wrong: float) -> None
 
 
 @pytest.mark.parametrize(
-    ("metric", "name"), [(m, n) for m, n in NUMBERS if n in ("base", "similarity") or n.endswith("_value")]
-)
-def test_no_share_may_be_more_than_one(metric: Any, name: str) -> None:
-    with pytest.raises(ValueError, match=f"^'{name}' must be <= 1: "):
-        metric(**{name: 1.1})
-
-
-@pytest.mark.parametrize(
     ("metric", "options", "message"),
     [
         (ResponseTime, {"good": 1.0}, "'good' must be more than 'excellent', which is 2: 1"),
@@ -65,7 +57,7 @@ def test_thresholds_may_meet_where_nothing_lies_between_them() -> None:
 
 def test_a_wrong_option_is_shown_where_it_stands(project: Project) -> None:
     metrics = """\
-  - weather/accuracy: {near_penalty: -0.1}
+  - weather/accuracy: {tolerance: -0.1}
   - weather/response_time:
       excellent: 2.0
       good: 1.0
@@ -77,7 +69,7 @@ def test_a_wrong_option_is_shown_where_it_stands(project: Project) -> None:
 
     assert 2 == outcome.code
     assert [
-        "error: eval.yaml:5:38: 'near_penalty' must be >= 0: -0.1 (metric 'weather/accuracy')",
+        "error: eval.yaml:5:35: 'tolerance' must be >= 0: -0.1 (metric 'weather/accuracy')",
         "error: eval.yaml:8:13: 'good' must be more than 'excellent', which is 2: 1 (metric 'weather/response_time')",
         "error: eval.yaml:9:41: 'similarity' must be <= 1: 2.0 (metric 'weather/repeatability')",
     ] == outcome.stderr.splitlines()

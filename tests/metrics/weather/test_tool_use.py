@@ -41,16 +41,6 @@ def test_response_time(seconds: float, expected: float, speed: str) -> None:
     assert (expected, f"{seconds:.4g} s, of {speed} speed") == (score.value, score.reason)
 
 
-def test_response_times_scores_are_options() -> None:
-    metric = ResponseTime(
-        slowest=30.0, excellent_value=0.95, good_value=0.8, acceptable_value=0.6, slow_value=0.4, slowest_value=0.0
-    )
-
-    scores = [metric.score(trial("15°C", duration=seconds)).value for seconds in (1, 2, 3.5, 5, 10, 20, 30, 60)]
-
-    assert [0.95, 0.8, 0.7, 0.6, 0.4, 0.2, 0.0, 0.0] == scores
-
-
 def test_response_time_is_that_of_the_last_turn() -> None:
     sample = Sample("s", "Hi", turns=("Weather in Oslo?",))
     timed, untimed = Transcript(duration=12.0, turn_durations=(11.0, 1.0)), Transcript(duration=12.0)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any, NamedTuple, TypeAlias
 
 import attrs
 
 from keval import Score, Trial
-from keval_metrics_weather.reading.conditions import VOCABULARY, Condition, Group, Vocabulary
+from keval_metrics_weather.reading.conditions import Condition, Group
 from keval_metrics_weather.reading.gazetteer import place_key
 from keval_metrics_weather.reading.kinds import of_the_air
 from keval_metrics_weather.reading.statements import Reading, Statement
@@ -26,8 +25,9 @@ from keval_metrics_weather.scores import (
 from keval_metrics_weather.truth import Truth
 from keval_metrics_weather.turns import Asked, Turn, turn_of
 
-_WORDS: Mapping[Group, tuple[str, ...]] = dict(VOCABULARY)
 _MOST_IN_REASON = 6
+_NO_FORECAST = 0.2
+"""What comes off where a forecast was asked for and none was told."""
 _TO_COME = word_set("will expect expected forecast going should stays remains throughout until")
 _IN_MANY_NAMES = word_set("new san santa saint st la los port north south east west city fort")
 
@@ -65,22 +65,12 @@ class _Finding(NamedTuple):
 class Accuracy(FunctionalPerformance):
     """Starts at 1 and takes points off for each statement about the asked city and day that is not true.
 
-    Temperatures up to `rounding` °C off cost nothing, up to `tolerance` `near_penalty`, more `far_penalty`. Neutral
-    without ground truth, and when the answer states nothing that can be compared with it.
+    Temperatures up to `rounding` °C off cost nothing, up to `tolerance` 0.1, more 0.3. Neutral without ground truth,
+    and when the answer states nothing that can be compared with it.
     """
 
     rounding: float = not_negative(1.0)
     tolerance: float = not_negative(2.0)
-    near_penalty: float = not_negative(0.1)
-    far_penalty: float = not_negative(0.3)
-    condition_penalty: float = not_negative(0.2)
-    missing_forecast_penalty: float = not_negative(0.2)
-    rain_words: tuple[str, ...] = _WORDS["rain"]
-    clear_words: tuple[str, ...] = _WORDS["clear"]
-    clouds_words: tuple[str, ...] = _WORDS["clouds"]
-    snow_words: tuple[str, ...] = _WORDS["snow"]
-    mist_words: tuple[str, ...] = _WORDS["mist"]
-    thunderstorm_words: tuple[str, ...] = _WORDS["thunderstorm"]
 
     def __attrs_post_init__(self) -> None:
         check_rising(self, "rounding", "tolerance", strictly=False)
@@ -93,7 +83,7 @@ class Accuracy(FunctionalPerformance):
             return neutral("no ground truth: the sample's facts have no weather")
         answer = turn.reading
         temperatures = answer.temperatures
-        spoken = answer.conditions(self._vocabulary)
+        spoken = answer.conditions()
         findings: list[_Finding] = []
         compared: list[_Finding] = []
         told = False
@@ -117,7 +107,7 @@ class Accuracy(FunctionalPerformance):
         }
         if not findings:
             return self._nothing_compared(told, about, truth, details)
-        missing = self.missing_forecast_penalty if about.ahead and not _tells_ahead(answer, spoken, about) else 0.0
+        missing = _NO_FORECAST if about.ahead and not _tells_ahead(answer, spoken, about) else 0.0
         value = max(0.0, 1.0 - sum([finding.penalty for finding in findings]) - missing)
         listed = "; ".join(map(str, findings[:_MOST_IN_REASON]))
         if missing:
@@ -129,24 +119,9 @@ class Accuracy(FunctionalPerformance):
     def _nothing_compared(self, stated: bool, about: Asked, truth: Truth, details: dict[str, Any]) -> Score:
         if about.days and not about.now and stated:
             days = ", ".join(day_named(truth, index) for index in about.days)
-            cost = self.missing_forecast_penalty
-            return Score(
-                round(max(0.0, 1.0 - cost), 6),
-                f"no forecast for {days}: {signed(-cost)}",
-                details={"compared": [], **details},
-            )
+            told = f"no forecast for {days}: {signed(-_NO_FORECAST)}"
+            return Score(1.0 - _NO_FORECAST, told, details={"compared": [], **details})
         return neutral("the answer states nothing about the asked city and day that can be compared", **details)
-
-    @cached_property
-    def _vocabulary(self) -> Vocabulary:
-        return (
-            ("rain", self.rain_words),
-            ("clear", self.clear_words),
-            ("clouds", self.clouds_words),
-            ("snow", self.snow_words),
-            ("mist", self.mist_words),
-            ("thunderstorm", self.thunderstorm_words),
-        )
 
     def _temperatures(self, stated: Sequence[Statement], about: Asked, truth: Truth) -> Iterator[_Finding]:
         """Yield a finding for each temperature whose truth is known."""
@@ -163,8 +138,8 @@ class Accuracy(FunctionalPerformance):
 
     def _penalty(self, off: float) -> float:
         if off > self.tolerance:
-            return self.far_penalty
-        return self.near_penalty if off > self.rounding else 0.0
+            return 0.3
+        return 0.1 if off > self.rounding else 0.0
 
     def _conditions(self, stated: Sequence[Statement], about: Asked, truth: Truth) -> Iterator[_Finding]:
         """Yield one finding per moment: right when any condition stated for it is the true one."""
@@ -180,7 +155,7 @@ class Accuracy(FunctionalPerformance):
             right = _agrees(mentions, true)
             if true and right is not None:
                 said = ", ".join(dict.fromkeys(("no " if m.stance == "denied" else "") + m.word for m in mentions))
-                cost = 0.0 if right else self.condition_penalty
+                cost = 0.0 if right else 0.2
                 yield _Finding(when(moment, truth), said, " or ".join(sorted(true)), None, cost, statements, moment)
 
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 import attrs
+from attrs.validators import and_, ge, le
 
 from keval import Message, Score, Trial
 from keval_metrics_weather.questions import NO_LOCATION, Query, ask_alike, clarifying, only_asks_back, query
@@ -15,10 +16,13 @@ from keval_metrics_weather.reading.asking import asking, assumed
 from keval_metrics_weather.reading.statements import weather_data
 from keval_metrics_weather.reading.temperatures import Quantity, quantities
 from keval_metrics_weather.reading.words import Said, Text, affirmed, find, read
-from keval_metrics_weather.scores import BehavioralQuality, Point, excerpt, neutral, not_negative, share, tally
+from keval_metrics_weather.scores import BehavioralQuality, Point, excerpt, neutral, tally
 from keval_metrics_weather.turns import turn_of
 from keval_metrics_weather.wording import CLARIFYING, GUIDING, ITEMS, RECOMMENDING
 
+_LIKE_NONE = 0.7
+"""The base of repeatability, and its value when no like question came before."""
+_RANDOM = ("random", "randomly", "maybe", "perhaps", "guess")
 _PLACE = ("city", "location", "place", "town", "where")
 
 
@@ -29,13 +33,6 @@ class AmbiguityHandling(BehavioralQuality):
     An answer with none of them is penalised. Neutral when the question is clear.
     """
 
-    base: float = share(0.5)
-    clarification_points: float = not_negative(0.4)
-    assumption_points: float = not_negative(0.3)
-    helpful_points: float = not_negative(0.2)
-    location_points: float = not_negative(0.2)
-    guidance_points: float = not_negative(0.2)
-    unhandled_penalty: float = not_negative(0.3)
     clarifying_phrases: tuple[str, ...] = CLARIFYING
     assuming_phrases: tuple[str, ...] = (
         "assume",
@@ -61,14 +58,13 @@ class AmbiguityHandling(BehavioralQuality):
         where = asked and NO_LOCATION in open_points and (asking(answer).place or find(answer, _PLACE))
         handled = asked or assuming or guiding or helpful
         return tally(
-            self.base,
             (
-                ("clarification asked for", self.clarification_points, asked),
-                ("assumption made", self.assumption_points, assuming),
-                ("helpful all the same", self.helpful_points, helpful),
-                ("missing location asked for", self.location_points, bool(where)),
-                ("guidance", self.guidance_points, guiding),
-                ("ambiguity not handled", -self.unhandled_penalty, () if handled else open_points),
+                ("clarification asked for", 0.4, asked),
+                ("assumption made", 0.3, assuming),
+                ("helpful all the same", 0.2, helpful),
+                ("missing location asked for", 0.2, bool(where)),
+                ("guidance", 0.2, guiding),
+                ("ambiguity not handled", -0.3, () if handled else open_points),
             ),
             answer,
             unclear=list(open_points),
@@ -98,16 +94,7 @@ class Repeatability(BehavioralQuality):
     before.
     """
 
-    base: float = share(0.7)
-    temperature_points: float = not_negative(0.3)
-    style_points: float = not_negative(0.3)
-    items_points: float = not_negative(0.2)
-    random_penalty: float = not_negative(0.1)
-    length_penalty: float = not_negative(0.1)
-    similarity: float = share(0.5)
-    random_words: tuple[str, ...] = ("random", "randomly", "maybe", "perhaps", "guess")
-    recommending_words: tuple[str, ...] = RECOMMENDING
-    items: tuple[str, ...] = ITEMS
+    similarity: float = attrs.field(default=0.5, validator=and_(ge(0), le(1)))
 
     def score(self, trial: Trial) -> Score:
         """Score the answer against the history."""
@@ -117,19 +104,19 @@ class Repeatability(BehavioralQuality):
         place = _place(question) or place
         before = next((exchange for exchange in reversed(exchanges) if self._alike(question, place, exchange)), None)
         if before is None:
-            return Score(self.base, "no like question came before" if turn.history else "no history", neutral=True)
+            return Score(_LIKE_NONE, "no like question came before" if turn.history else "no history", neutral=True)
         earlier = read(before.answer)
-        random = affirmed(answer, self.random_words)
+        random = affirmed(answer, _RANDOM)
         lengths = sorted((len(answer.original), len(earlier.original)))
         return tally(
-            self.base,
             (
                 *self._temperatures(answer, quantities(answer, False)[:1], quantities(earlier, False)[:1]),
                 *self._recommendations(answer, earlier),
-                ("random language", -self.random_penalty, random),
-                ("length differs", -self.length_penalty, lengths[0] * 2 < lengths[1]),
+                ("random language", -0.1, random),
+                ("length differs", -0.1, lengths[0] * 2 < lengths[1]),
             ),
             answer,
+            _LIKE_NONE,
             compared_with=excerpt(before.question.text.original),
         )
 
@@ -140,21 +127,21 @@ class Repeatability(BehavioralQuality):
     def _temperatures(self, answer: Text, new: Sequence[Quantity], old: Sequence[Quantity]) -> Iterator[Point]:
         shown = (*[each.said for each in old], *[Said(each.said, answer, each.start, each.end) for each in new])
         if new and old:
-            yield "temperatures both times", self.temperature_points, shown
+            yield "temperatures both times", 0.3, shown
         else:
-            yield "temperatures once and once not", -self.temperature_points, shown
+            yield "temperatures once and once not", -0.3, shown
 
     def _recommendations(self, answer: Text, earlier: Text) -> Iterator[Point]:
-        new = advice(answer, self.recommending_words, self.items)
-        old = advice(earlier, self.recommending_words, self.items)
+        new = advice(answer, RECOMMENDING, ITEMS)
+        old = advice(earlier, RECOMMENDING, ITEMS)
         if new.given and old.given:
-            yield "same recommendation style", self.style_points, True
+            yield "same recommendation style", 0.3, True
         elif new.given or old.given:
-            yield "recommends once and once not", -self.style_points, new.given or old.given
+            yield "recommends once and once not", -0.3, new.given or old.given
         new_items, old_items = set(new.items), set(old.items)
         if new_items or old_items:
             same = 2 * len(new_items & old_items) >= len(new_items | old_items)
-            what, value = ("same items", self.items_points) if same else ("different items", -self.items_points)
+            what, value = ("same items", 0.2) if same else ("different items", -0.2)
             # An item of both is the one that the new answer has.
             yield what, value, tuple({item: item for item in (*old.items, *new.items)}.values())
 

@@ -13,7 +13,7 @@ from keval import Scale, Score, Trial
 from keval.plugin import FieldError, suggestion
 from keval_metrics_weather.reading.failures import failures
 from keval_metrics_weather.reading.words import Text, read
-from keval_metrics_weather.scores import SCALE, neutral, not_negative, share, tally
+from keval_metrics_weather.scores import SCALE, neutral, not_negative, tally
 from keval_metrics_weather.wording import ERRORS
 
 _LEVELS = ("low", "medium", "high")
@@ -117,31 +117,27 @@ def _rating(metric: _OfTheFramework, characteristics: Iterable[tuple[str, Any]])
 class ImplementationEffort(_OfTheFramework):
     """Scores how easy a framework makes the use case, from its files, setup and code; 1 is easiest.
 
-    Up to `few_files` files lower the effort and more raise it, by `files_points`; a low complexity lowers it, a medium
-    one raises it and a high one raises it twice, by `setup_points` and `code_points`. Neutral for an unknown framework.
+    Up to `few_files` files lower the effort and more raise it, by 0.2; a low complexity lowers it, a medium one raises
+    it and a high one raises it twice, by 0.15. Neutral for an unknown framework.
     """
 
-    base: float = share(0.5)
     few_files: int = not_negative(4)
-    files_points: float = not_negative(0.2)
-    setup_points: float = not_negative(0.15)
-    code_points: float = not_negative(0.15)
 
     def rate(self, known: Characteristics) -> Score:
         """Score an agent by its files, setup and code."""
         if known.files is None and known.setup is None and known.code is None:
             return neutral(_UNKNOWN)
         steps = {"low": -1, "medium": 1, "high": 2}
-        effort = self.base
+        effort = 0.5
         parts = []
         if known.files is not None:
-            effort += self.files_points if known.files > self.few_files else -self.files_points
+            effort += 0.2 if known.files > self.few_files else -0.2
             parts.append(f"{known.files} files")
         if known.setup is not None:
-            effort += steps[known.setup] * self.setup_points
+            effort += steps[known.setup] * 0.15
             parts.append(f"{known.setup} setup")
         if known.code is not None:
-            effort += steps[known.code] * self.code_points
+            effort += steps[known.code] * 0.15
             parts.append(f"{known.code} code complexity")
         effort = round(min(1.0, max(0.0, effort)), 6)
         facts = {"files": known.files, "setup": known.setup, "code": known.code, "learning": known.learning}
@@ -153,24 +149,17 @@ class ImplementationEffort(_OfTheFramework):
 class IntegrationSimplicity(_OfTheFramework):
     """Scores how easily tools and memory are connected. Neutral for an unknown framework."""
 
-    base: float = share(0.5)
-    one_file_points: float = not_negative(0.3)
-    two_files_points: float = not_negative(0.1)
-    built_in_memory_points: float = not_negative(0.2)
-    manual_memory_penalty: float = not_negative(0.1)
-
     def rate(self, known: Characteristics) -> Score:
         """Score an agent by how tools and memory are added to it."""
         if known.tool_files is None and known.memory is None:
             return neutral(_UNKNOWN)
         one_file = known.tool_files is not None and known.tool_files <= 1
         return tally(
-            self.base,
             (
-                ("one file to add a tool", self.one_file_points, one_file),
-                ("two files to add a tool", self.two_files_points, known.tool_files == 2),
-                ("built-in memory", self.built_in_memory_points, known.memory == "built-in"),
-                ("manual memory", -self.manual_memory_penalty, known.memory == "manual"),
+                ("one file to add a tool", 0.3, one_file),
+                ("two files to add a tool", 0.1, known.tool_files == 2),
+                ("built-in memory", 0.2, known.memory == "built-in"),
+                ("manual memory", -0.1, known.memory == "manual"),
             ),
             tool_files=known.tool_files,
             memory=known.memory,
@@ -184,23 +173,14 @@ class Debuggability(_OfTheFramework):
     An error message in the answer is descriptive from `descriptive` characters on.
     """
 
-    base: float = share(0.5)
-    framework_errors_points: float = not_negative(0.2)
-    framework_logging_points: float = not_negative(0.2)
-    comprehensive_docs_points: float = not_negative(0.1)
-    moderate_docs_points: float = not_negative(0.05)
-    descriptive_message_points: float = not_negative(0.1)
-    manual_errors_penalty: float = not_negative(0.1)
-    basic_logging_penalty: float = not_negative(0.1)
     descriptive: int = not_negative(40)
-    error_words: tuple[str, ...] = ERRORS
 
     def score(self, trial: Trial) -> Score:
         """Score the agent's characteristics, and the clarity of an error message if the answer is one."""
         rating, answer = self.rate_agent(trial.characteristics), read(trial.output)
         if rating.neutral or len(answer.original.strip()) < self.descriptive:
             return rating
-        message = failures(answer, self.error_words).errors
+        message = failures(answer, ERRORS).errors
         return self.rate(read_characteristics(trial.characteristics), answer, message) if message else rating
 
     def rate(self, known: Characteristics, answer: Text | None = None, message: tuple[str, ...] = ()) -> Score:
@@ -209,15 +189,14 @@ class Debuggability(_OfTheFramework):
             return neutral(_UNKNOWN)
         docs = known.documentation
         return tally(
-            self.base,
             (
-                ("framework-managed errors", self.framework_errors_points, known.errors == "framework"),
-                ("manual error handling", -self.manual_errors_penalty, known.errors == "manual"),
-                ("framework-provided logging", self.framework_logging_points, known.logging == "framework"),
-                ("basic logging", -self.basic_logging_penalty, known.logging == "basic"),
-                ("comprehensive documentation", self.comprehensive_docs_points, docs == "comprehensive"),
-                ("moderate documentation", self.moderate_docs_points, docs == "moderate"),
-                ("descriptive error message", self.descriptive_message_points, message),
+                ("framework-managed errors", 0.2, known.errors == "framework"),
+                ("manual error handling", -0.1, known.errors == "manual"),
+                ("framework-provided logging", 0.2, known.logging == "framework"),
+                ("basic logging", -0.1, known.logging == "basic"),
+                ("comprehensive documentation", 0.1, docs == "comprehensive"),
+                ("moderate documentation", 0.05, docs == "moderate"),
+                ("descriptive error message", 0.1, message),
             ),
             answer,
             errors=known.errors,

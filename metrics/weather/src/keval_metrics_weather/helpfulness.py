@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from typing import Any
 
 import attrs
 
@@ -14,7 +15,7 @@ from keval_metrics_weather.reading.conditions import Group, conditions
 from keval_metrics_weather.reading.failures import failures
 from keval_metrics_weather.reading.statements import weather_data
 from keval_metrics_weather.reading.words import Said, Text, affirmed, find
-from keval_metrics_weather.scores import FunctionalPerformance, neutral, not_negative, share, tally
+from keval_metrics_weather.scores import FunctionalPerformance, neutral, not_negative, tally
 from keval_metrics_weather.turns import Turn, turn_of
 from keval_metrics_weather.wording import (
     AWARENESS,
@@ -39,20 +40,9 @@ class TaskCompletion(FunctionalPerformance):
     An answer is substantial from `substantial` characters on, and too short below `shortest`.
     """
 
-    base: float = share(0.5)
-    numbers_points: float = not_negative(0.2)
-    recommendation_points: float = not_negative(0.2)
-    length_points: float = not_negative(0.1)
     substantial: int = not_negative(80)
     shortest: int = not_negative(20)
-    error_penalty: float = not_negative(0.3)
-    short_penalty: float = not_negative(0.2)
-    off_topic_penalty: float = not_negative(0.2)
     error_words: tuple[str, ...] = ERRORS
-    missing_words: tuple[str, ...] = MISSING
-    weather_words: tuple[str, ...] = WEATHER
-    recommending_words: tuple[str, ...] = RECOMMENDING
-    items: tuple[str, ...] = ITEMS
 
     def score(self, trial: Trial) -> Score:
         """Score the answer's text against what the question wants."""
@@ -60,18 +50,17 @@ class TaskCompletion(FunctionalPerformance):
         answer = turn.answer
         length = len(answer.original.strip())
         data = weather_data(answer)
-        advised = advice(answer, self.recommending_words, self.items).given
-        failing = failures(answer, self.error_words, self.missing_words).told
-        on_topic = data.measured or data.spoken or advised or find(answer, self.weather_words) or only_asks_back(answer)
+        advised = advice(answer, RECOMMENDING, ITEMS).given
+        failing = failures(answer, self.error_words, MISSING).told
+        on_topic = data.measured or data.spoken or advised or find(answer, WEATHER) or only_asks_back(answer)
         return tally(
-            self.base,
             (
-                ("figures", self.numbers_points, data.measured),
-                ("recommendations", self.recommendation_points, advised),
-                (f"substance, {length} characters", self.length_points, length >= self.substantial),
-                ("error or missing information", -self.error_penalty, failing),
-                (f"only {length} characters", -self.short_penalty, length < self.shortest),
-                ("nothing about the weather", -self.off_topic_penalty, turn.request.about_weather and not on_topic),
+                ("figures", 0.2, data.measured),
+                ("recommendations", 0.2, advised),
+                (f"substance, {length} characters", 0.1, length >= self.substantial),
+                ("error or missing information", -0.3, failing),
+                (f"only {length} characters", -0.2, length < self.shortest),
+                ("nothing about the weather", -0.2, turn.request.about_weather and not on_topic),
             ),
             answer,
             characters=length,
@@ -96,16 +85,10 @@ class RecommendationQuality(FunctionalPerformance):
     nor given, and when the answer must first ask for the location.
     """
 
-    base: float = share(0.5)
-    items_points: float = not_negative(0.2)
-    reasons_points: float = not_negative(0.2)
-    several_points: float = not_negative(0.1)
     several: int = not_negative(3)
-    missing_penalty: float = not_negative(0.3)
     recommending_words: tuple[str, ...] = RECOMMENDING
     items: tuple[str, ...] = ITEMS
     reason_words: tuple[str, ...] = REASONS
-    clarifying_phrases: tuple[str, ...] = CLARIFYING
 
     def score(self, trial: Trial) -> Score:
         """Score the recommendations of the answer."""
@@ -115,12 +98,12 @@ class RecommendationQuality(FunctionalPerformance):
         if not given.given:
             if not turn.request.wants_advice:
                 return neutral("no recommendation was asked for and none given")
-            if turn.asks_back(self.clarifying_phrases):
+            if turn.asks_back(CLARIFYING):
                 return neutral("the question names no location, and the answer asks for it")
             given = advice_against(answer, self.recommending_words, self.items)
             where = [each for each in suggested_indoors(answer, INDOOR) if each not in _NOWHERE]
             if not (given.given or where or _says_no(answer)):
-                return tally(self.base, [("no recommendation, though one was asked for", -self.missing_penalty, True)])
+                return tally([("no recommendation, though one was asked for", -0.3, True)])
         return self._tally(answer, given)
 
     def _tally(self, answer: Text, given: Advice) -> Score:
@@ -131,13 +114,12 @@ class RecommendationQuality(FunctionalPerformance):
         places = len({each.start for each in activities if isinstance(each, Said)})
         count = max(len(given.words), len(given.items) + places if given.items else 0)
         return tally(
-            self.base,
             (
-                ("specific items", self.items_points, (*given.items, *named)),
-                ("reasons", self.reasons_points, reasons),
+                ("specific items", 0.2, (*given.items, *named)),
+                ("reasons", 0.2, reasons),
                 (
                     f"{count} recommendations",
-                    self.several_points,
+                    0.1,
                     count >= self.several and (*given.words, *activities),
                 ),
             ),
@@ -165,23 +147,17 @@ class AdaptationQuality(FunctionalPerformance):
     `cold` °C. Neutral without preferences, and when none of them bears on this weather.
     """
 
-    base: float = share(0.5)
-    cold_points: float = not_negative(0.15)
-    rain_points: float = not_negative(0.15)
-    activity_points: float = not_negative(0.15)
-    awareness_points: float = not_negative(0.1)
     cold: float = 10.0
     warmth_words: tuple[str, ...] = WARMTH
     rain_words: tuple[str, ...] = RAINWEAR
     indoor_words: tuple[str, ...] = INDOOR
     outdoor_words: tuple[str, ...] = OUTDOOR
-    awareness_phrases: tuple[str, ...] = AWARENESS
 
     def score(self, trial: Trial) -> Score:
         """Score the answer against the known preferences and the weather asked about."""
         calls = trial.transcript.tool_calls if trial.transcript else ()
         liked = preferences_of(trial.sample.facts.get("preferences"), calls)
-        details = {
+        details: dict[str, Any] = {
             "preferences": list(liked.names),
             "learned_from_conversations": liked.learned,
             "learned_in_this_conversation": list(liked.learned_now),
@@ -195,7 +171,7 @@ class AdaptationQuality(FunctionalPerformance):
         wet = "dislikes_rain" in liked and _is_wet(groups, answer)
         indoors = "prefers_indoor" in liked
         outdoors = "outdoor_activities" in liked or "prefers_outdoor" in liked
-        aware = acknowledged(answer, self.awareness_phrases)
+        aware = acknowledged(answer, AWARENESS)
         if not (cold or wet or indoors or outdoors or aware):
             return neutral("none of the preferences bears on this weather", **details)
         warmth = affirmed(answer, self.warmth_words) if cold else ()
@@ -203,12 +179,11 @@ class AdaptationQuality(FunctionalPerformance):
         inside = suggested_indoors(answer, self.indoor_words) if indoors else ()
         outside = suggested_outdoors(answer, self.outdoor_words) if outdoors else ()
         return tally(
-            self.base,
             (
-                ("adapted to the cold", self.cold_points, warmth),
-                ("adapted to the rain", self.rain_points, shelter),
-                ("activities as preferred", self.activity_points, (*inside, *outside)),
-                ("awareness of preferences", self.awareness_points, aware),
+                ("adapted to the cold", 0.15, warmth),
+                ("adapted to the rain", 0.15, shelter),
+                ("activities as preferred", 0.15, (*inside, *outside)),
+                ("awareness of preferences", 0.1, aware),
             ),
             answer,
             **details,

@@ -26,7 +26,7 @@ from keval_metrics_weather.reading.times import (
     times_of_day,
 )
 from keval_metrics_weather.reading.words import Said, Text, find, read, roots
-from keval_metrics_weather.scores import FunctionalPerformance, neutral, not_negative, share, tally
+from keval_metrics_weather.scores import FunctionalPerformance, neutral, tally
 from keval_metrics_weather.turns import turn_of
 from keval_metrics_weather.wording import AWARENESS, ITEMS, OUTDOOR
 
@@ -68,15 +68,6 @@ class ContextRetention(FunctionalPerformance):
     when nothing of it was wanted and none came back.
     """
 
-    base: float = share(0.5)
-    city_points: float = not_negative(0.2)
-    preference_points: float = not_negative(0.15)
-    time_points: float = not_negative(0.15)
-    city_penalty: float = not_negative(0.2)
-    preference_penalty: float = not_negative(0.15)
-    time_penalty: float = not_negative(0.15)
-    awareness_phrases: tuple[str, ...] = AWARENESS
-
     def score(self, trial: Trial) -> Score:
         """Score the answer against the history."""
         turn = turn_of(trial)
@@ -90,7 +81,7 @@ class ContextRetention(FunctionalPerformance):
         cities = tuple(
             [Said.from_offset(answer, named[city.name][0], city.name) for city in known.cities if city.name in named]
         )
-        aware = acknowledged(answer, self.awareness_phrases) if known.themes else ()
+        aware = acknowledged(answer, AWARENESS) if known.themes else ()
         themes = _themes_told(answer, known.themes) if aware else ()
         kept = known.times & _times(answer) if known.times else frozenset()
         if not question.follows_up:  # "Good morning!" and "in the morning" are in many answers
@@ -107,14 +98,13 @@ class ContextRetention(FunctionalPerformance):
         due = frozenset(turn.request.days) or (known.latest if open_place else frozenset())
         ignored_times = _ignored(due, question, answer, history) if due and not (asks_of_a_time or kept) else ()
         return tally(
-            self.base,
             (
-                ("city remembered", self.city_points, cities),
-                ("preference acknowledged", self.preference_points, (*aware, *themes) if themes else ()),
-                ("time remembered", self.time_points, _times_told(answer, kept)),
-                ("city ignored", -self.city_penalty, ignored_cities),
-                ("preference ignored", -self.preference_penalty, ignored_themes),
-                ("time ignored", -self.time_penalty, ignored_times),
+                ("city remembered", 0.2, cities),
+                ("preference acknowledged", 0.15, (*aware, *themes) if themes else ()),
+                ("time remembered", 0.15, _times_told(answer, kept)),
+                ("city ignored", -0.2, ignored_cities),
+                ("preference ignored", -0.15, ignored_themes),
+                ("time ignored", -0.15, ignored_times),
             ),
             answer,
         )

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import attrs
-from attrs.validators import and_, ge, le
+from attrs.validators import ge
 
 from keval import Scale, Score
 from keval_metrics_weather.reading.words import Said, Text
@@ -39,13 +39,8 @@ T = TypeVar("T", int, float)
 
 
 def not_negative(default: T) -> T:
-    """Return a field for a number from 0 on: points, penalties (which are taken off), tolerances, counts."""
+    """Return a field for a number from 0 on: seconds, tolerances, counts."""
     return attrs.field(default=default, validator=ge(0))
-
-
-def share(default: float) -> float:
-    """Return a field for a number from 0 to 1: a score, or part of a whole."""
-    return attrs.field(default=default, validator=and_(ge(0), le(1)))
 
 
 def check_rising(options: object, *names: str, strictly: bool = True) -> None:
@@ -88,7 +83,7 @@ def excerpt(text: str) -> str:
     return text if len(text) <= _LONGEST_EXCERPT else text[: _LONGEST_EXCERPT - 1] + "…"
 
 
-def tally(base: float, points: Iterable[Point], answer: Text | None = None, **details: Any) -> Score:
+def tally(points: Iterable[Point], answer: Text | None = None, base: float = NEUTRAL, **details: Any) -> Score:
     """Add the points that count up from a base, at most to 1; then take the penalties off, at least to 0.
 
     The cap comes before the penalties, so that a surplus of points does not hide a fault. What was found in the

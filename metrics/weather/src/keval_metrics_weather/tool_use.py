@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import attrs
 
@@ -21,7 +21,6 @@ from keval_metrics_weather.scores import (
     check_rising,
     neutral,
     not_negative,
-    share,
     tally,
 )
 from keval_metrics_weather.turns import turn_of
@@ -88,19 +87,14 @@ def last_calls(trial: Trial) -> LastCalls:
 class ResponseTime(FunctionalPerformance):
     """Scores the seconds from the last question to its answer.
 
-    Below `excellent` it is `excellent_value`; from there on it runs evenly from `good_value` to `acceptable_value` at
-    `good`, to `slow_value` at `acceptable` and to `slowest_value` at `slowest`. Neutral without timing.
+    Below `excellent` it is 1; from there on it runs evenly from 0.9 to 0.7 at `good`, to 0.5 at `acceptable` and to 0.3
+    at `slowest`. Neutral without timing.
     """
 
     excellent: float = not_negative(2.0)
     good: float = not_negative(5.0)
     acceptable: float = not_negative(10.0)
     slowest: float = not_negative(20.0)
-    excellent_value: float = share(1.0)
-    good_value: float = share(0.9)
-    acceptable_value: float = share(0.7)
-    slow_value: float = share(0.5)
-    slowest_value: float = share(0.3)
 
     def __attrs_post_init__(self) -> None:
         check_rising(self, "excellent", "good", "acceptable", "slowest")
@@ -111,16 +105,16 @@ class ResponseTime(FunctionalPerformance):
         if seconds is None or not math.isfinite(seconds) or seconds < 0:
             return neutral("no timing")
         if seconds < self.excellent:
-            value, speed = self.excellent_value, "excellent"
+            value, speed = 1.0, "excellent"
         elif seconds < self.good:
             past = (seconds - self.excellent) / (self.good - self.excellent)
-            value, speed = _between(self.good_value, self.acceptable_value, past), "good"
+            value, speed = _between(0.9, 0.7, past), "good"
         elif seconds < self.acceptable:
             past = (seconds - self.good) / (self.acceptable - self.good)
-            value, speed = _between(self.acceptable_value, self.slow_value, past), "acceptable"
+            value, speed = _between(0.7, 0.5, past), "acceptable"
         else:
             past = (seconds - self.acceptable) / (self.slowest - self.acceptable)
-            value, speed = _between(self.slow_value, self.slowest_value, min(past, 1.0)), "slow"
+            value, speed = _between(0.5, 0.3, min(past, 1.0)), "slow"
         details = {"seconds": seconds, "speed": speed}
         return Score(round(value, 6), f"{seconds:.4g} s, of {speed} speed", details=details)
 
@@ -149,10 +143,6 @@ class ToolCallCount(FunctionalPerformance):
     optimal: int = not_negative(2)
     good: int = not_negative(4)
     acceptable: int = not_negative(6)
-    optimal_value: float = share(1.0)
-    good_value: float = share(0.8)
-    acceptable_value: float = share(0.6)
-    inefficient_value: float = share(0.4)
 
     def __attrs_post_init__(self) -> None:
         check_rising(self, "optimal", "good", "acceptable")
@@ -175,13 +165,13 @@ class ToolCallCount(FunctionalPerformance):
         if count == 0:
             return neutral("no tool call reached a server" if calls.known else "no tool calls", **evidence)
         if count <= self.optimal:
-            value, verdict = self.optimal_value, "optimal"
+            value, verdict = 1.0, "optimal"
         elif count <= self.good:
-            value, verdict = self.good_value, "good"
+            value, verdict = 0.8, "good"
         elif count <= self.acceptable:
-            value, verdict = self.acceptable_value, "acceptable"
+            value, verdict = 0.6, "acceptable"
         else:
-            value, verdict = self.inefficient_value, "inefficient"
+            value, verdict = 0.4, "inefficient"
         shown = f", {calls.only_counted} of them only counted" if calls.only_counted else ""
         return Score(value, f"{count} tool call{'' if count == 1 else 's'}{shown}: {verdict}", details=evidence)
 
@@ -201,17 +191,8 @@ class ActionPlanning(FunctionalPerformance):
     advice nor calls of such tools, and when the answer must first ask for the location.
     """
 
-    data_points: float = not_negative(0.3)
-    sequence_points: float = not_negative(0.3)
-    tool_points: float = not_negative(0.2)
-    flow_points: float = not_negative(0.1)
-    missing_penalty: float = not_negative(0.2)
-    sequence_penalty: float = not_negative(0.1)
     data_tools: tuple[str, ...] = ("weather", "forecast")
     flow_words: tuple[str, ...] = FLOW
-    clarifying_phrases: tuple[str, ...] = CLARIFYING
-    recommending_words: tuple[str, ...] = RECOMMENDING
-    items: tuple[str, ...] = ITEMS
 
     def score(self, trial: Trial) -> Score:
         """Score the answer's structure and the last turn's tool calls."""
@@ -219,33 +200,33 @@ class ActionPlanning(FunctionalPerformance):
         answer, question = turn.answer, turn.request
         calls = last_calls(trial)
         data = weather_data(answer)
-        advised = advice(answer, self.recommending_words, self.items)
+        advised = advice(answer, RECOMMENDING, ITEMS)
         planned = bool(calls.only_counted) or any(self._gets_data(call.name) for call in calls.listed)
         told = data.measured or ((data.spoken or advised.given) and not turn.is_of_something_else)
         if not (question.concerns_weather or planned or told):
             return neutral("no weather was asked for and nothing was planned")
-        if not planned and data.start is None and turn.asks_back(self.clarifying_phrases):
+        if not planned and data.start is None and turn.asks_back(CLARIFYING):
             return neutral("the question names no location, and the answer asks for it")
         names = tuple(dict.fromkeys([call.name for call in calls.worked if self._gets_data(call.name)]))
         retrieved = bool(names or calls.only_counted) or (calls.may_have_worked and data.start is not None)
         ordered = _ordered(data, advised)
         if ordered is False and answer.words[0] in _DIRECT and answer.padded[1] in _MARKS:
             rest = _after_first_sentence(answer)
-            ordered = _ordered(weather_data(rest), advice(rest, self.recommending_words, self.items))
+            ordered = _ordered(weather_data(rest), advice(rest, RECOMMENDING, ITEMS))
         fitting = names if _fits(question.wants_forecast, names, trial) else ()
         flow = flow_of(answer, self.flow_words)
         shown = names or (*data.measured, *data.spoken)
         return tally(
-            0.0,
             (
-                ("weather data", self.data_points, retrieved and (shown or True)),
-                ("weather before advice", self.sequence_points, ordered is True),
-                ("fitting tools", self.tool_points, fitting),
-                ("logical flow", self.flow_points, flow if flow and not only_asks_back(answer) else ()),
-                ("no weather data", -self.missing_penalty, question.concerns_weather and not retrieved),
-                ("advice before weather", -self.sequence_penalty, ordered is False and advised.given[:1]),
+                ("weather data", 0.3, retrieved and (shown or True)),
+                ("weather before advice", 0.3, ordered is True),
+                ("fitting tools", 0.2, fitting),
+                ("logical flow", 0.1, flow if flow and not only_asks_back(answer) else ()),
+                ("no weather data", -0.2, question.concerns_weather and not retrieved),
+                ("advice before weather", -0.1, ordered is False and advised.given[:1]),
             ),
             answer,
+            base=0.0,
             only_counted=calls.only_counted,
         )
 
@@ -281,20 +262,9 @@ class ErrorRecovery(BehavioralQuality):
     call. Neutral when nothing failed, is missing or is unclear.
     """
 
-    base: float = share(0.5)
-    handled_points: float = not_negative(0.3)
-    acknowledged_points: float = not_negative(0.2)
-    despite_missing_points: float = not_negative(0.3)
-    clarification_points: float = not_negative(0.2)
-    fallback_points: float = not_negative(0.2)
     brief: int = not_negative(60)
-    brief_penalty: float = not_negative(0.2)
-    unmentioned_penalty: float = not_negative(0.2)
-    error_words: tuple[str, ...] = ERRORS
     missing_words: tuple[str, ...] = MISSING
     alternative_words: tuple[str, ...] = ALTERNATIVES
-    fallback_words: tuple[str, ...] = FALLBACKS
-    clarifying_phrases: tuple[str, ...] = CLARIFYING
 
     def score(self, trial: Trial) -> Score:
         """Score how the answer deals with an error, with missing data or with an unclear question."""
@@ -304,11 +274,11 @@ class ErrorRecovery(BehavioralQuality):
         failed = tuple(dict.fromkeys([call.name for call in calls.listed if call.error is not None]))
         informed = bool(failed) and weather_data(answer).start is not None
         retried = informed and bool(calls.made_good or calls.only_counted)
-        failing = failures(answer, self.error_words, self.missing_words)
+        failing = failures(answer, ERRORS, self.missing_words)
         errors, missing = failing.errors, failing.missing
-        asked = clarifying(answer, self.clarifying_phrases)
+        asked = clarifying(answer, CLARIFYING)
         open_points = turn.gaps if asked else ()
-        details = {
+        details: dict[str, Any] = {
             "errors": list(map(str, (*errors, *missing))),
             "failed_tools": list(failed),
             "unclear": list(open_points),
@@ -317,22 +287,21 @@ class ErrorRecovery(BehavioralQuality):
             return neutral("nothing failed, is missing or is unclear", **details)
         told = failing.told
         alternatives = affirmed(answer, self.alternative_words) or (alternatives_offered(answer) if told else ())
-        fallbacks = affirmed(answer, self.fallback_words)
+        fallbacks = affirmed(answer, FALLBACKS)
         brief = told and not (alternatives or fallbacks or asked) and len(answer.original.strip()) < self.brief
         perhaps_retried = informed and calls.only_counted is None
         passed_over = failed and not (told or retried or perhaps_retried or asked)
         handled = (told or failed) and alternatives
         return tally(
-            self.base,
             (
-                ("error handled with alternatives", self.handled_points, handled),
-                ("recovered with another call", self.handled_points, retried and not handled),
-                ("missing data acknowledged", self.acknowledged_points, missing),
-                ("alternatives despite missing data", self.despite_missing_points, missing and alternatives),
-                ("clarification requested", self.clarification_points, asked),
-                ("fallback offered", self.fallback_points, told and fallbacks),
-                ("brief error without an alternative", -self.brief_penalty, told if brief else ()),
-                ("failed tool passed over", -self.unmentioned_penalty, failed if passed_over else ()),
+                ("error handled with alternatives", 0.3, handled),
+                ("recovered with another call", 0.3, retried and not handled),
+                ("missing data acknowledged", 0.2, missing),
+                ("alternatives despite missing data", 0.3, missing and alternatives),
+                ("clarification requested", 0.2, asked),
+                ("fallback offered", 0.2, told and fallbacks),
+                ("brief error without an alternative", -0.2, told if brief else ()),
+                ("failed tool passed over", -0.2, failed if passed_over else ()),
             ),
             answer,
             **details,

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 from keval_metrics_weather.reading.words import NEGATORS, Text, any_of, before, denied, find, hedged, read, word_set
 
 Group: TypeAlias = Literal["rain", "clear", "clouds", "snow", "mist", "thunderstorm"]
-Vocabulary: TypeAlias = tuple[tuple[Group, tuple[str, ...]], ...]
 
-VOCABULARY: Vocabulary = (
+_VOCABULARY: tuple[tuple[Group, tuple[str, ...]], ...] = (
     ("rain", ("rain", "rainy", "drizzle", "drizzly", "shower", "showery", "downpour")),
     ("clear", ("clear", "sunny", "sunshine", "sun", "cloudless")),
     ("clouds", ("cloud", "cloudy", "overcast")),
@@ -75,14 +74,10 @@ def groups_of(openweather: str) -> frozenset[Group]:
     return frozenset(spoken | {_OPENWEATHER[word] for word in text.words if word in _OPENWEATHER})
 
 
-def conditions(text: Text, vocabulary: Vocabulary = VOCABULARY) -> tuple[Condition, ...]:
-    """Return every mention of the weather in a text, in its order; likes and questions are no mention."""
-    return _conditions(text, vocabulary)
-
-
 @lru_cache(maxsize=64)
-def _conditions(text: Text, vocabulary: Vocabulary) -> tuple[Condition, ...]:
-    keywords, groups_by_keyword = _keywords(vocabulary)
+def conditions(text: Text) -> tuple[Condition, ...]:
+    """Return every mention of the weather in a text, in its order; likes and questions are no mention."""
+    keywords, groups_by_keyword = _keywords()
     found = []
     for hit in find(text, keywords):
         first, last, keyword = hit
@@ -103,11 +98,11 @@ def _conditions(text: Text, vocabulary: Vocabulary) -> tuple[Condition, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=16)
-def _keywords(vocabulary: Vocabulary) -> tuple[tuple[str, ...], Mapping[str, Sequence[frozenset[Group]]]]:
-    """Return all keywords of a vocabulary, and for each the groups that list it, as sets of one."""
+@cache
+def _keywords() -> tuple[tuple[str, ...], Mapping[str, Sequence[frozenset[Group]]]]:
+    """Return all keywords, and for each the groups that list it, as sets of one."""
     groups: dict[str, list[frozenset[Group]]] = {}
-    for group, words in vocabulary:
+    for group, words in _VOCABULARY:
         for word in words:
             groups.setdefault(word, []).append(frozenset({group}))
     return tuple(groups), groups

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import attrs
 
-from keval_metrics_weather.reading.conditions import VOCABULARY, Condition, Vocabulary, conditions
+from keval_metrics_weather.reading.conditions import Condition, conditions
 from keval_metrics_weather.reading.gazetteer import Place, place_key
 from keval_metrics_weather.reading.kinds import Kind, Seen, kinds, of_the_air
 from keval_metrics_weather.reading.places import find_names, places_told
@@ -369,9 +369,9 @@ class Reading(NamedTuple):
         """The temperatures of the air."""
         return [statement for statement in self.temperatures if of_the_air(statement.kind)]
 
-    def conditions(self, vocabulary: Vocabulary = VOCABULARY) -> Sequence[Statement]:
+    def conditions(self) -> Sequence[Statement]:
         """Return the weather that it speaks of."""
-        found = conditions(self.text, vocabulary)
+        found = conditions(self.text)
         return condition_statements(self.where, found) if found else ()
 
 
