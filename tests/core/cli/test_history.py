@@ -101,21 +101,6 @@ def test_small_figures_have_more_decimals(project: Project) -> None:
     assert re.search(r"12 × 1      0\.01\d \[0\.00\d, 0\.02\d\]   0\.01\d", shown(project, 100, TrendChoice()))
 
 
-def test_machines_get_a_line_for_each_point(project: Project) -> None:
-    rated(project, 1, 0.2)
-    run = rated(project, 2, 0.8)
-
-    told = project.keval("history", "--condition", "baseline")
-
-    latest, first = (line.split("\t") for line in told.stdout.splitlines())
-    path = f"results/rated/{run.name}"
-    before, day = "20260101-120000-aaaa", "2026-01-02T12:00:00+00:00"
-    figures = ["12", "0.8175", "0.808066", "0.82751", "", "higher"]
-    wanted = ["rated", run.name, day, "12", "1", "number/rating", "", "one", "baseline", "", "", *figures]
-    assert [*wanted, "", "", before, "yes", "answers of agent one", path] == latest
-    assert (23, ["", "", "", ""]) == (len(first), first[18:22])
-
-
 def test_machines_get_all_of_it_as_json(project: Project) -> None:
     rated(project, 1, 0.2)
     rated(project, 2, 0.8)

@@ -47,13 +47,13 @@ def test_a_run_is_mirrored_as_plain_files_and_read_elsewhere(machine: Machines, 
     ran = a.keval("run", "eval.yaml", "--json")
 
     objects = stored(bucket)
-    listed = b.keval("list")
+    listed = b.keval("list", "--json")
     assert (0, {"manifest.json", "samples.jsonl", "scores.jsonl", "summary.json", "trials.jsonl"}) == (
         ran.code,
         {name for name in objects if not name.startswith("blobs/")},
     )
     assert objects == here(a.run())
-    assert (0, f"{a.url}/shared/{a.run().name}") == (listed.code, listed.stdout.split("\t")[18])
+    assert (0, f"{a.url}/shared/{a.run().name}") == (listed.code, listed.data[0]["path"])
     assert (0, True) == ((told := b.keval("history")).code, a.run().name in told.stdout), told.stderr
     assert {"manifest.json", "summary.json"} == b.files()
     reported = b.keval("report", "latest", "--json")

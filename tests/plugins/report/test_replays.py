@@ -65,12 +65,10 @@ def test_reports_say_that_the_answers_are_recorded_ones(project: Project, replay
 def test_data_for_programs_says_so_too(project: Project, replayed: Run) -> None:
     summary = project.keval("report", replayed.id, "--json").data
     listed = project.keval("list", "--json").data
-    fields = project.keval("list").stdout.rstrip("\n").split("\t")
     arms = project.keval("compare", replayed.id, "--json").data
     shown = project.keval("show", replayed.id).stdout
 
     assert ENTRY == summary["replay"] == listed[0]["replay"] == arms["runs"][0]["replay"]
-    assert (20, str(replayed.path.relative_to(project.root)), ENTRY["recorded"]) == (len(fields), *fields[18:])
     assert [1, 1] == [shown.count(sentence) for sentence in SENTENCES]
     assert f"\n{LABEL}\n" in project.keval("show", replayed.id, "--trial", "one/baseline/a/1").stdout
     assert f"\n{LABEL}\n" in project.keval("show", replayed.id, "--sample", "a").stdout

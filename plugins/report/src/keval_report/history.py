@@ -27,7 +27,7 @@ from keval_report.contexts import SHORT
 from keval_report.means import column_parts
 from keval_report.terminal.comparison import difference_lines
 from keval_report.terminal.console import print_sections
-from keval_report.words import display_names, fitted, one_line, padded, picked, run_name, tabbed, with_units
+from keval_report.words import display_names, fitted, one_line, padded, picked, run_name, with_units
 
 STEPS = "the interval lies above or below that of the run it is held against: a cautious sign of a change"
 """What the arrows of steps mean."""
@@ -206,27 +206,6 @@ def _described(run: TrendRun, root: Path) -> dict[str, Any]:
         "before": run.before and str(root / run.before),
         "points": [{**to_plain(series), **to_plain(point)} for series, point in run.points.items()],
     }
-
-
-def history_rows(trends: Iterable[Trend], root: Path) -> Iterator[str]:
-    """Yield a line for each point, for programs, newest run first: 23 fields with tabs between; unknown ones are empty.
-
-    The fields are evaluation, run, started, samples, repetitions, metric, judge, agent, condition, the agent and the
-    condition that it is held against, n, value, ci_low, ci_high, verdict, step, gates that failed, dollars, the run
-    before, whether that asked the same questions (yes, no), what changed, and path.
-    """
-    for trend in trends:
-        for run in trend.runs:
-            of_run: list[object] = [trend.evaluation, run.id, run.started, run.samples, run.repetitions]
-            rest: list[object] = [run.gates["failed"] if run.gates else None, run.cost.usd]
-            rest += [Path(run.before).name, "yes" if run.asks_the_same else "no"] if run.before else [None, None]
-            rest += ["; ".join(change_texts(run.changes)), root / run.run]
-            for series, point in run.points.items():
-                against = series.against
-                arm: list[object] = [trend.metric, trend.judge, series.agent, series.condition]
-                arm += [against.agent, against.condition] if against else [None, None]
-                arm += [point.n, point.value, point.ci_low, point.ci_high, point.verdict, point.step]
-                yield tabbed([*of_run, *arm, *rest])
 
 
 def print_history(trends: Iterable[Trend], console: Console, root: Path) -> None:

@@ -66,13 +66,6 @@ def one_line(text: str) -> str:
     return " ".join(foreign(text).split())
 
 
-def tabbed(fields: Iterable[object]) -> str:
-    """Return a line for programs: fields with tabs between, of which those are empty that are unknown."""
-    known = (short_number(each) if isinstance(each, float) else "" if each is None else str(each) for each in fields)
-    # A tab or a line's end in a field would begin another one.
-    return "\t".join(map(one_line, known))
-
-
 def padded(text: str, width: int, *, right: bool = False) -> str:
     """Return a text that is exactly so many cells wide: filled with spaces, or cut with `…` at its end."""
     lacking = width - cell_len(text)

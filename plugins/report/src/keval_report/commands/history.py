@@ -12,7 +12,7 @@ from keval.errors import RunError, suggestion
 from keval.store.run import Run, find_run, list_runs
 
 _LISTED = 10
-"""How many runs of an evaluation are shown in a terminal without `--limit`."""
+"""How many runs of an evaluation are shown without `--limit`."""
 
 
 class _Day(click.ParamType[str]):
@@ -72,11 +72,6 @@ def command(
     The figures are those of each run's own report. A run is held against the latest earlier one that asked the same
     questions, or else the latest earlier one. Without --metric, the config's first primary metric is followed, or its
     first. All is derived from the runs, and kept in history.sqlite in the results directory, for other programs, too.
-
-    Where the output is no terminal, each line is 23 fields with tabs between, without a heading: evaluation, run,
-    started, samples, repetitions, metric, judge, agent, condition; agent and condition that an effect is against; n,
-    value, ci_low, ci_high, verdict of an effect, step (higher, lower); gates that failed, dollars, the run before,
-    whether that asked the same questions (yes, no), what changed, path.
     """
     from keval.cli.console import print_json
     from keval.cli.messages import tell
@@ -86,21 +81,20 @@ def command(
         evaluations_of,
         trend_of,
     )
-    from keval_report.history import describe_history, history_rows, left_out_texts, print_history
+    from keval_report.history import describe_history, left_out_texts, print_history
     from keval_report.terminal.console import data_console
 
     if changes:
         _print_changes(changes, output_dir, as_json=as_json)
         return
-    runs, console = list_runs(output_dir), data_console()
+    runs = list_runs(output_dir)
     if not runs:
         tell(f"no runs under {output_dir}; `keval run CONFIG` makes one")
         if as_json:
             print_json([])
         return
-    many = as_json or not console.is_terminal
     # Programs get all runs; only for people there is a usual limit.
-    choice = TrendChoice(metric, agents, conditions, effects, since, limit or (None if many else _LISTED))
+    choice = TrendChoice(metric, agents, conditions, effects, since, limit or (None if as_json else _LISTED))
     with open_history(output_dir, runs, rebuild=rebuild) as database:
         known = evaluations_of(database)
         for name in names:
@@ -116,11 +110,8 @@ def command(
         print_json(describe_history(trends, output_dir))
     elif not trends:
         tell("no finished run has what was asked for")
-    elif console.is_terminal:
-        print_history(trends, console, output_dir)
     else:
-        for row in history_rows(trends, output_dir):
-            click.echo(row)
+        print_history(trends, data_console(), output_dir)
 
 
 def _print_changes(named: tuple[str, ...], root: Path, *, as_json: bool) -> None:

@@ -25,7 +25,7 @@ from keval_analysis.findings.effects import Effect, Verdict, better_share
 from keval_analysis.findings.formats import interval_of
 from keval_analysis.findings.summary import Summary
 from keval_report.terminal.console import data_console
-from keval_report.words import display_names, one_line, padded, picked, run_place, tabbed
+from keval_report.words import display_names, one_line, padded, picked, run_place
 
 
 def _readable(root: Path) -> Iterator[ListedRun]:
@@ -41,24 +41,14 @@ def _readable(root: Path) -> Iterator[ListedRun]:
 @results_option
 @json_option
 def command(output_dir: Path, as_json: bool) -> None:
-    """List the runs in the results directory, one a line, oldest first.
-
-    Where the output is no terminal, each line is 20 fields with tabs between, without a heading: run, state,
-    evaluation, started, agents, conditions, planned, trials, failed, simulated; of the effect that stands out metric,
-    judge, agent, condition, difference, ci_low, ci_high, verdict; path; and when a replayed run was
-    recorded.
-    """
+    """List the runs in the results directory, one a line, oldest first."""
     runs = list(_readable(output_dir))
-    console = data_console()
     if as_json:
         print_json(describe_runs(runs))
     elif not runs:
         tell(f"no runs under {output_dir}; `keval run CONFIG` makes one")
-    elif console.is_terminal:
-        print_runs(runs, console)
     else:
-        for row in run_rows(runs):
-            click.echo(row)
+        print_runs(runs, data_console())
 
 
 RunState: TypeAlias = Literal["done", "unfinished", "running"]
@@ -162,24 +152,6 @@ def describe_runs(runs: Iterable[ListedRun]) -> list[dict[str, Any]]:
         }
         for run in runs
     ]
-
-
-def run_rows(runs: Iterable[ListedRun]) -> Iterator[str]:
-    """Yield runs as lines of 20 fields with tabs between, for programs; what is unknown is empty.
-
-    The fields are run, state, evaluation, started, agents, conditions, planned, trials, failed, simulated, then
-    metric, judge, agent, condition, difference, ci_low, ci_high and verdict of the effect that stands out, path, and
-    for a replayed run when it was recorded.
-    """
-    for run in runs:
-        manifest, effect = run.manifest, run.effect
-        fields: list[object] = [manifest.run, run.state, manifest.evaluation, manifest.started]
-        fields += [",".join(manifest.agents), ",".join(manifest.conditions), manifest.trials, run.trials, run.failed]
-        fields += ["simulated" if manifest.simulated else None]
-        fields += [effect.metric, effect.judge, effect.agent, effect.condition] if effect else [None] * 4
-        fields += [effect.difference, effect.ci_low, effect.ci_high, effect.verdict] if effect else [None] * 4
-        recorded = manifest.replay and manifest.replay.recorded
-        yield tabbed([*fields, run.path, recorded])
 
 
 def print_runs(runs: Sequence[ListedRun], console: Console) -> None:
