@@ -12,7 +12,6 @@ from keval.config.sections import implied_judge
 from keval.config.structure import read_model
 from keval.errors import HINT, PluginError, Problem, suggestion
 from keval.seams import registry
-from keval.seams.dialects import renamed
 
 
 @attrs.frozen
@@ -37,11 +36,10 @@ class Selection:
 
 def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
     """Return the evaluation that the selection leaves, with the problems of both."""
-    wanted = [renamed(name) for name in selection.agents]
     # A config without agents is a problem only as long as no flag names one.
-    evaluation = evaluation.needing_no("agents") if wanted else evaluation
+    evaluation = evaluation.needing_no("agents") if selection.agents else evaluation
     problems = [*evaluation.problems]
-    agents = _chosen("--agent", "keval.agents", evaluation.agents, wanted, problems)
+    agents = _chosen("--agent", "keval.agents", evaluation.agents, selection.agents, problems)
     metrics = _chosen("--metric", "keval.metrics", evaluation.metrics, selection.metrics, problems)
     judges = _chosen("--judge", "keval.judges", evaluation.judges, selection.judges, problems)
     plugins = _plugins(evaluation.plugins, selection.plugins, problems)

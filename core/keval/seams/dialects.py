@@ -1,6 +1,6 @@
 """Dialects: how configs are written for other tools, which keval reads as well.
 
-The group `keval.dialects` leads from each word of a dialect to it: a key of a config, or the name of a plugin. A config
+The group `keval.dialects` leads from each word of a dialect to it, a key of a config. A config
 without such words costs no import.
 """
 
@@ -38,14 +38,6 @@ class Dialect(Protocol):
         """Translate a config that lies in `folder`, and has one of the dialect's words; `data` stays as it is."""
         ...
 
-    def renamed(self, name: str) -> str:
-        """Return what keval calls an agent; a name that is not of the dialect stays."""
-        ...
-
-    def spellings(self, section: str, name: str) -> Sequence[str]:
-        """Return a plugin's name, and what else a config may call it in a section."""
-        ...
-
     def extend_schema(self, properties: dict[str, Any]) -> None:
         """Add the dialect's keys to the JSON Schema of a config's sections."""
         ...
@@ -61,12 +53,6 @@ def dialects() -> Sequence[Dialect]:
     """Return every dialect that is installed."""
     # A dialect has an entry point for each of its words.
     return [registry.load(each) for each in {each.target: each for each in registry.components(_GROUP)}.values()]
-
-
-def renamed(name: str) -> str:
-    """Return what keval calls an agent that a user names, perhaps by the word of a dialect."""
-    dialect = dialect_of([name])
-    return dialect.renamed(name) if dialect else name
 
 
 def translate(data: dict[str, Any], folder: Path) -> Translation:

@@ -7,7 +7,6 @@ those of the user's file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ _SHORT_FORMS = {"agent": "agents", "judge": "judges", "mcp_servers": "contexts"}
 _OWN_WORDS = ("agent", "mcp_servers")
 """The keys by which a config is known as one of k-eval; `judge` is short for one judge in any config."""
 _REPETITIONS = 3
-_AGENTS = {"claude_code_sdk": "claude-code"}
 _IMPLIED_JUDGE = "judge"
 """The label of a judge of which the config gives only the model."""
 
@@ -45,8 +43,6 @@ class KEval:
                 work.unfold(noun)
         if "mcp_servers" in work.data:
             work.rename((), "mcp_servers", "contexts")
-        for label, entry in work.section("agents").items():
-            work.data["agents"][label] = _agent(label, entry)
         for label, condition in work.section("conditions").items():
             if isinstance(condition, dict):
                 work.translate_condition(label, condition, lenient=written_for_k_eval)
@@ -54,14 +50,6 @@ class KEval:
             work.find_dataset()
             work.fill_repetitions()
         return Translation(work.data, work.moves, tuple(work.problems), tuple(work.notices))
-
-    def renamed(self, name: str) -> str:
-        """Return what keval calls k-eval's agent."""
-        return _AGENTS.get(name, name)
-
-    def spellings(self, section: str, name: str) -> Sequence[str]:
-        """Return a plugin's name, and what else a config may call it in a section."""
-        return [name, *(alias for alias, meant in _AGENTS.items() if section == "agents" and meant == name)]
 
     def extend_schema(self, properties: dict[str, Any]) -> None:
         """Add the dialect's keys to the JSON Schema of a config's sections."""
@@ -108,9 +96,7 @@ class _Work:
             if unset:
                 self.problems += unset
                 return
-            label = registry.label(
-                f"keval.{section}", _AGENTS.get(str(filled), str(filled)) if noun == "agent" else str(filled)
-            )
+            label = registry.label(f"keval.{section}", str(filled))
         self.data[section] = {label: one}
         self.moves[noun,] = (section, label)
 
@@ -172,11 +158,3 @@ class _Work:
 
     def notice(self, path: KeyPath, message: str) -> None:
         self.notices.append(FieldError(path, message, at_key=True))
-
-
-def _agent(label: str, entry: Any) -> Any:
-    """Translate the type of an agent."""
-    named = entry.get("type", label) if isinstance(entry, dict) else label
-    if isinstance(entry, dict | None) and isinstance(named, str) and named in _AGENTS:
-        return {**(entry or {}), "type": _AGENTS[named]}
-    return entry

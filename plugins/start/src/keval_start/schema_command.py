@@ -178,27 +178,22 @@ def _checks() -> dict[str, Any]:
     return {"type": "array", "items": {**check, "minProperties": 2, "maxProperties": 2}}
 
 
-def _spellings(section: str, name: str) -> list[str]:
-    """Return a plugin's name, and what else a config may call it."""
-    return list(dict.fromkeys([name, *(each for dialect in dialects() for each in dialect.spellings(section, name))]))
-
-
 def _labelled(section: str, group: str, definitions: dict[str, Any]) -> dict[str, Any]:
     """Describe options by label. They depend on `type`, or on the label itself if it is a plugin's name."""
     names = [component.name for component in registry.offered(group)]
     changes = _changes(definitions) if section == "contexts" else {}
     for component in registry.offered(group):
         options = plugin_options(component)
-        typed = {"type": {"enum": _spellings(section, component.name)}, **options.get("properties", {})}
+        typed = {"type": {"enum": [component.name]}, **options.get("properties", {})}
         if section == "agents":
             typed["characteristics"] = _CHARACTERISTICS
         definitions[f"{section}:{component.name}"] = _or_nothing({**options, "properties": {**changes, **typed}})
     definitions[f"{section}:by-type"] = {
         "type": ["object", "null"],
-        "properties": {"type": {"enum": [each for name in names for each in _spellings(section, name)]}},
+        "properties": {"type": {"enum": names}},
         "allOf": [
             {
-                "if": {"properties": {"type": {"enum": _spellings(section, name)}}, "required": ["type"]},
+                "if": {"properties": {"type": {"enum": [name]}}, "required": ["type"]},
                 "then": _ref(f"{section}:{name}"),
             }
             for name in names
