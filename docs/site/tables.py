@@ -12,7 +12,7 @@ from keval_report.run_claims import STATEMENTS
 if TYPE_CHECKING:  # tests write the tables without it
     from mkdocs.structure.pages import Page
 
-_LEVELS = {"first": "At first", "explained": "With `--explain`, in `--wide` and on the page"}
+_LEVELS = {"first": "At first", "explained": "With `--explain` and on the page"}
 _PROTOCOLS = {"openai-chat": "chat", "openai-responses": "responses", "anthropic": "anthropic", "gemini": "gemini"}
 
 

@@ -297,7 +297,7 @@ READING = (
     TRIM,
     (*TRIM, "--samples", "prune-default", "--condition", "with_docs"),
     ("report", "run"),
-    ("report", "run", "--wide"),
+    ("report", "run", "--explain"),
     ("report", "run", "--markdown"),
     ("report", "run", "--html", "page.html"),
     ("show", "run", "--trial", RECORDED_TRIAL),

@@ -265,7 +265,7 @@ def test_yaml_is_a_valid_part_of_a_config(folder: Project, block: str) -> None:
     outcome = folder.keval("validate", "eval.yaml", env=secrets)
 
     if re.search("claude.code", block) and find_spec("keval_claude_code") is None:
-        missing = "the agent 'claude-code' comes with keval-claude-code, which is not installed"
+        missing = "comes with keval-claude-code, which is not installed"
         assert (2, [True]) == (outcome.code, [missing in problem for problem in outcome.stderr.splitlines()])
     elif "type: ray" in block and find_spec("keval_ray") is None:
         missing = "the executor 'ray' comes with keval-ray, which is not installed"

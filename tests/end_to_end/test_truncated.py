@@ -52,7 +52,7 @@ def test_an_answer_that_a_limit_ended_is_scored_and_marked_everywhere(project: P
         "whole:other/truncated <= 0": ("held", 0.0),
         "short:other/truncated <= 100%": ("held", 1.0),
     } == verdicts
-    for flags in (["--wide"], ["--markdown"]):
+    for flags in (["--explain"], ["--markdown"]):
         assert SAID in unfolded(project.keval("report", "latest", *flags).stdout)
     told = {each["agent"]: project.keval("show", "latest", "--trial", each["id"]).stdout for each in trials}
     assert [True, False] == ["the answer was cut off" in told[agent] for agent in ("short", "whole")]

@@ -49,20 +49,15 @@ _log_format_option = click.option(
 executor_option = click.option(
     "--executor", metavar="NAME", help="Run and score trials by this executor, if not by that of the config."
 )
-Detail: TypeAlias = Literal["first", "explained", "wide"]
-"""How much of a report is printed: what one decides by, everything in sentences, or that with all figures as tables."""
-
-
-detail_options = gathered(
+Detail: TypeAlias = Literal["first", "explained"]
+"""How much of a report is printed: what one decides by, or everything in sentences."""
+detail_option = click.option(
+    "--explain",
     "detail",
-    lambda explain, wide: "wide" if wide else "explained" if explain else "first",
-    "explain wide",
-    click.option(
-        "--explain", is_flag=True, help="Print all that was found, in sentences, and what may be hidden in it."
-    ),
-    click.option("--wide", is_flag=True, help="The same, and means and counts of everything, as tables."),
+    flag_value="explained",
+    default="first",
+    help="Print all that was found, in sentences, and what may be hidden in it.",
 )
-"""The options that ask for more of a report."""
 _quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress and no report; errors only.")
 
 
@@ -171,4 +166,4 @@ selection_options = gathered(
 
 def output_options(function: F) -> F:
     """Add the options on where results are kept and what is printed of them."""
-    return together(function, results_option, detail_options, json_option, _quiet_option, _log_format_option)
+    return together(function, results_option, detail_option, json_option, _quiet_option, _log_format_option)

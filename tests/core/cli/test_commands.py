@@ -64,25 +64,9 @@ def notes(project: Project) -> Project:
     return project
 
 
-def test_the_wide_report_shows_means_n_and_what_the_context_makes(notes: Project) -> None:
-    outcome = notes.keval("run", "eval.yaml", "--wide")
+def test_a_run_names_the_band_of_a_mean(notes: Project) -> None:
+    notes.keval("run", "eval.yaml", "--metric", "double/grade")
 
-    rows = [line.split() for line in outcome.stdout.splitlines()]
-    assert ["scripted", "baseline", "0.15", "neutral"] in rows
-    assert ["scripted", "with_notes", "0.68", "neutral"] in rows
-    assert ["n=3", "6/0/0", "0/6/0"] in rows
-    assert ["Δ", "with_notes", "+0.53", "n=3", "–"] in rows
-    assert "12 trials, none failed" in outcome.stdout
-    assert f"{notes.run_directory().relative_to(notes.root)}\n" == outcome.stderr
-
-
-def test_the_table_names_the_band_of_a_mean_and_the_counts_behind_it(notes: Project) -> None:
-    outcome = notes.keval("run", "eval.yaml", "--metric", "double/grade", "--wide")
-
-    rows = [line.split() for line in outcome.stdout.splitlines()]
-    assert ["scripted", "baseline", "0.30", "low"] in rows
-    assert ["n=1", "2/2/2"] in rows
-    assert "Bands: low from 0, high from 0.5.\n" in outcome.stdout
     shown = notes.keval("show", "latest", "--trial", "scripted/with_notes/ccc/1").stdout
     assert "0.70 high double/grade: graded\n" in shown
     found = {arm["condition"]: (arm["band"], arm["n"]) for arm in notes.read("summary.json")["arms"]}
@@ -91,15 +75,10 @@ def test_the_table_names_the_band_of_a_mean_and_the_counts_behind_it(notes: Proj
 
 def test_a_scale_without_an_end_is_shown_by_its_unit(notes: Project) -> None:
     outcome = notes.keval("run", "eval.yaml", "--metric", "double/characters", "--metric", "double/length", "--json")
-    shown = notes.keval("report", "latest", "--wide").stdout
     listed = notes.keval("list", "--json").data
 
     scale = scale_of(outcome, "double/characters")
     assert (0.0, None, "lower", "characters") == tuple(scale[key] for key in ("low", "high", "better", "unit"))
-    lines = [line.split() for line in shown.splitlines()]
-    last = lines.index(["double/", "less", "is", "better", "length"])
-    assert [["characters"], ["characters"]] == lines[last - 2 : last]
-    assert ["scripted", "baseline", "45.00", "0.15"] in lines
     assert "double/length" == listed[0]["largest_effect"]["metric"]
 
 
@@ -126,7 +105,7 @@ def test_the_largest_effect_is_the_largest_for_its_scale() -> None:
 
 def test_a_report_that_is_piped_fits_100_columns_and_ends_no_line_with_spaces(notes: Project) -> None:
     narrow = notes.keval("run", "eval.yaml", "--metric", "double", "--metric", "double/length").stdout.splitlines()
-    wide = notes.keval("report", "latest", "--wide").stdout.splitlines()
+    wide = notes.keval("report", "latest", "--explain").stdout.splitlines()
     small = notes.keval("report", "latest", env={"COLUMNS": "60"}).stdout.splitlines()
 
     assert [] == [line for line in [*narrow, *wide] if len(line) > 100 or line != line.rstrip()]

@@ -48,7 +48,6 @@ from keval_report.gates import gate_rows
 from keval_report.reviews import judging_lines
 from keval_report.sentences import findings
 from keval_report.terminal.overview import print_report
-from keval_report.terminal.tables import print_tables
 from keval_report.words import display_names
 
 LEVELS: tuple[Level, ...] = ("first", "explained")
@@ -156,9 +155,9 @@ def summary(**changes: Any) -> Summary:
     return attrs.evolve(found, **changes)
 
 
-def lines(found: Summary, width: int, level: Level = "first", *, tables: bool = False) -> list[str]:
+def lines(found: Summary, width: int, level: Level = "first") -> list[str]:
     console = Console(width=width, file=io.StringIO())
-    print_report(found, console, Path("results/acme/r"), questions=12, under_way=False, level=level, tables=tables)
+    print_report(found, console, Path("results/acme/r"), questions=12, under_way=False, level=level)
     file = console.file
     assert isinstance(file, io.StringIO)
     return file.getvalue().splitlines()
@@ -242,7 +241,6 @@ def test_all_that_any_report_says_is_in_the_explained_one() -> None:
     explained = lines(found, 100, "explained")
     told = " ".join(" ".join(explained).split())
 
-    assert [] == [line for line in explained if line not in lines(found, 100, "explained", tables=True)]
     said = [*findings(found), *cautions(found, all_blocks(found)), *(row.gate for row in gate_rows(found.gates))]
     said += [f"{heading}: {text}" for block in all_blocks(found) for heading, text in block.remarks]
     said += [claim.name for block in all_blocks(found) for claim in block.claims]
@@ -367,42 +365,6 @@ def test_metrics_are_told_apart() -> None:
     assert ["a/style", "b/style", "word count", "tone by x", "tone by y"] == [*names.values()]
     checks = display_names([(f"{CHECK_PREFIX}{name}", None) for name in ("out/a_b.md is there", ALL_CHECKS)])
     assert ["out/a_b.md is there", "all checks"] == [*checks.values()]
-
-
-def test_the_wide_tables_show_what_a_condition_makes_and_not_how_agents_differ() -> None:
-    found = summary()
-    against = effect(("acme/accuracy", None), "bob", 0.97, 0.68, 0.1, kind="agent", against=Arm("ada", "docs", "r"))
-    arms = tuple(entry for entry in found.arms if entry.scorer == against.scorer)
-    found = attrs.evolve(found, arms=arms, effects=(*found.effects, against))
-    console = Console(width=140, file=io.StringIO())
-
-    print_tables(found, console)
-
-    file = console.file
-    assert isinstance(file, io.StringIO)
-    rows = [line.split() for line in file.getvalue().splitlines() if line.startswith("  Δ")]
-    assert [["+0.52", "n=12"], ["+0.08", "n=12"]] == [row[2:] for row in rows]
-
-
-def test_the_wide_tables_have_as_many_columns_as_fit_beside_wide_labels() -> None:
-    wide = {"ada": "试" * 16, "bob": "验" * 16}
-    found = summary()
-    renamed: dict[str, Any] = {
-        name: tuple(
-            attrs.evolve(each, agent=wide[each.agent])
-            for each in getattr(found, name)
-            if name == "trials" or each.metric.startswith("acme/")
-        )
-        for name in ("trials", "arms", "effects")
-    }
-    console = Console(width=70, file=io.StringIO())
-
-    print_tables(attrs.evolve(found, **renamed), console)
-
-    file = console.file
-    assert isinstance(file, io.StringIO)
-    labels = [f"{agent} {condition} " for agent in wide.values() for condition in ("baseline", "docs")]
-    assert {5} == {file.getvalue().count(label) for label in labels}
 
 
 def test_figures_of_judges_stand_below_each_other_beside_wide_names() -> None:

@@ -88,9 +88,8 @@ def test_the_summary_says_how_far_the_judge_agrees_with_people(run: Run, project
     assert [("terse", 12, 0.25)] == [(arm["condition"], arm["n"], arm["bias"]) for arm in judge["arms"]]
 
 
-def test_the_report_tells_it_on_the_terminal_and_shows_the_confusion_when_wide(run: Run, project: Project) -> None:
+def test_the_report_tells_it_on_the_terminal(run: Run, project: Project) -> None:
     shown = project.keval("report", "latest", "--explain").stdout
-    wide = project.keval("report", "latest", "--wide").stdout
 
     line = next(line for line in shown.splitlines() if line.startswith("  tone by reader"))
     assert re.search(r"tone by reader +0\.8\d \[0\.\d\d, 0\.9\d\] +57 % +\+0\.25 \[.*\] +12$", line)
@@ -101,8 +100,6 @@ def test_the_report_tells_it_on_the_terminal_and_shows_the_confusion_when_wide(r
     uncorrected = "tone by reader, scripted terse against scripted baseline: no effect is corrected, because 12 and 0"
     assert f"{uncorrected} questions are labelled, and each arm needs 10" in told
     assert "mean score where thumbs are down → up: tone 1.80 → 4.14 (n=5, 7)" in told
-    table = wide[wide.index("tone: levels of people (rows) and of reader (columns), 14 pairs") :].splitlines()
-    assert ["1 3 · · · ·", "2 · 2 1 · ·"] == [" ".join(row.split()) for row in table[3:5]]
 
 
 def test_a_page_and_markdown_show_it_with_the_words_of_people_as_text(run: Run, project: Project) -> None:

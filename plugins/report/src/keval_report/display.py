@@ -15,7 +15,6 @@ from keval.store.serialization import to_plain
 from keval_analysis.claims import unverified_claims
 from keval_analysis.findings.summary import Summary
 from keval_analysis.seal import SealCheck
-from keval_report.claims import Level
 from keval_report.gates import gate_lines, unmet_lines
 from keval_report.origin import decided_on
 from keval_report.terminal.console import data_console, print_sections
@@ -62,7 +61,7 @@ def show_end(
     quiet: bool = False,
     under_way: bool = False,
 ) -> None:
-    """Print the report of a run that ends with this code; `detail` says how much of it, and `wide` is all, with tables.
+    """Print the report of a run that ends with this code; `detail` says how much of it.
 
     `under_way` says that a process is still writing to the run.
     """
@@ -71,16 +70,14 @@ def show_end(
     if as_json:
         print_json(to_plain(summary))
     elif not quiet:
-        level: Level = "first" if detail == "first" else "explained"
         print_report(
             summary,
             data_console(),
             run.path,
             questions=run.manifest.dataset.samples,
             under_way=under_way,
-            level=level,
+            level=detail,
             claims=unverified_claims(run, summary),
-            tables=detail == "wide",
         )
     # The report, which has the verdicts, is not shown then.
     if (as_json or quiet) and code == FAILED_GATE:

@@ -236,25 +236,6 @@ def agreement_cells(found: JudgeAgreementWithPeople) -> Sequence[str]:
     return (str(found.n), *agreement, percent(found.same), percent(found.near), _bias(found))
 
 
-def confusion_tables(summary: Summary) -> Iterator[Table | Text]:
-    """Yield for each judge and rubric how often people gave one level and the judge another."""
-    for found in summary.reviews.judges if summary.reviews else ():
-        title = f"{found.metric}: levels of people (rows) and of {found.judge} (columns), {found.pairs} pairs"
-        yield safe(title, "bold")
-        table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-        table.add_column("")
-        for level in found.levels:
-            table.add_column(str(level), justify="right", min_width=3)
-        for level, row in zip(found.levels, found.confusion, strict=True):
-            cells = (
-                # On the diagonal, judge and person agree.
-                Text(str(count or "·"), "bold" if other == level else "")
-                for other, count in zip(found.levels, row, strict=True)
-            )
-            table.add_row(Text(str(level), "bold"), *cells)
-        yield table
-
-
 def _bias(found: JudgeAgreementWithPeople) -> str:
     """Return how much higher than people a judge grades, with its interval."""
     return with_interval(found.bias, found.bias_low, found.bias_high)

@@ -96,12 +96,10 @@ PARETO = "◆"
 """Marks an arm than which no other is at least as good for at most as much, and better in one of the two."""
 
 
-def cost_effectiveness(arm: ArmScore, *, short: bool = False) -> str:
+def cost_effectiveness(arm: ArmScore) -> str:
     """Return how much mean an arm has for what an answer costs; empty if the cost is unknown or nothing."""
-    thousand = "/1k tokens" if short else " per 1,000 tokens"
-    worth = ((arm.per_usd, "/$" if short else " per $"), (arm.per_1000_tokens, thousand))
-    found = [f"{number(value)}{unit}" for value, unit in worth if value is not None]
-    parts = found[:1] if short else found
+    worth = ((arm.per_usd, " per $"), (arm.per_1000_tokens, " per 1,000 tokens"))
+    parts = [f"{number(value)}{unit}" for value, unit in worth if value is not None]
     mark = f" {PARETO}" if parts and arm.pareto else ""
     return ", ".join(parts) + mark
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from rich.table import Table
 from rich.text import Text
 
 from keval.cli.console import safe
@@ -145,24 +144,6 @@ def tool_lines(summary: Summary) -> Iterator[Text]:
     for condition, told in tool_texts(summary):
         if condition not in less:  # such a one lacks a part, which is told by what the part is worth
             yield safe(f"tools of {condition}: {told}", "dim")
-
-
-def tool_tables(summary: Summary) -> Iterator[Table | Text]:
-    """Yield a table for each condition with tools, a row for each tool and agent, and what the figures are."""
-    for condition, uses in used_tools(summary).items():
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
-        table.add_column(Text(f"tools of {one_line(condition)}", "bold"), no_wrap=True)
-        table.add_column("", no_wrap=True)
-        for head in TOOL_HEADS:
-            table.add_column(head, justify="right")
-        last = ""
-        for use in uses:
-            table.add_row(safe("" if use.tool == last else use.tool), safe(use.agent, "dim"), *tool_cells(use))
-            last = use.tool
-        yield table
-    if summary.tools:
-        told = "offered, called, first (called before any other) and failed count trials; bad arguments: calls that did"
-        yield Text(f"{told} not fit the tool's schema, or were refused before they reached a server.", "dim")
 
 
 def tool_cells(use: ToolUse) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import attrs
 import click
 
 from keval.cli.console import message_console, safe
-from keval.cli.options import Detail, detail_options, json_option, results_option
+from keval.cli.options import Detail, detail_option, json_option, results_option
 from keval.errors import ConfigError, PluginError
 from keval.files import replacing
 from keval.seams import registry
@@ -48,7 +48,7 @@ _STDOUT = Path("-")
 @click.option("--table", is_flag=True, help="Print mean ± standard deviation of each metric and arm, and ranks.")
 @gate_options
 @results_option
-@detail_options
+@detail_option
 @json_option
 def command(
     *,

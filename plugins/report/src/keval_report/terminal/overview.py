@@ -36,7 +36,6 @@ from keval_report.reviews import anchor_lines, claim_lines, judging_lines, revie
 from keval_report.run_claims import DIFFERS_BY_AGENT, DOES_MORE, PRIMARY_WOULD, Difference
 from keval_report.sentences import findings
 from keval_report.terminal.console import print_sections
-from keval_report.terminal.tables import print_tables
 from keval_report.totals import compliance_lines, loss_texts, remedy, total_lines
 from keval_report.use import activation_sentences, activation_texts, reading_sentences, tool_lines
 from keval_report.words import LABEL, fitted, flowed, folded, labelled, one_line, padded
@@ -58,12 +57,11 @@ def print_report(
     under_way: bool,
     level: Level = "first",
     claims: Sequence[UnverifiedClaim] = (),
-    tables: bool = False,
 ) -> None:
     """Print the report of a run in the console's width; `run` is its directory, and `questions` how many it asked.
 
     `under_way` says that missing trials and scores are still being made. `claims` are those that judges could not
-    verify; `tables` asks for tables of all figures as well.
+    verify.
     """
     width = console.width
     found = all_blocks(summary, level)
@@ -84,8 +82,6 @@ def print_report(
         fitted(explanation_lines(summary, claims, width), width) if explained else (),
     ]
     print_sections(sections, console)
-    if tables:
-        print_tables(summary, console)
     console.print()
     ending = (
         *(() if explained else _properties(summary)),
