@@ -18,7 +18,7 @@ _LONGEST = 64
 _SHAPES: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("properties", "$defs", "definitions", "patternProperties"), (dict,)),
     **dict.fromkeys(("required", "enum", "allOf", "anyOf", "oneOf", "prefixItems", "examples"), (list,)),
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), (int,)),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), (int,)),
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), (int, float)),
     **dict.fromkeys(("pattern", "format", "title", "description", "$ref"), (str,)),
     **dict.fromkeys(("items", "additionalProperties"), (dict, bool)),
@@ -99,30 +99,10 @@ def _merged(schema: Any, root: Schema) -> dict[str, Any]:
 
 
 def _both(key: str, first: Any, second: Any) -> Any:
-    """Return what satisfies a keyword given twice."""
-    match key:
-        case "properties" | "$defs":
-            both = {**first, **second}
-            return {name: {"allOf": [s[name] for s in (first, second) if name in s]} for name in both}
-        case "required":
-            return [*first, *(name for name in second if name not in first)]
-        case "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties":
-            return max(first, second)
-        case "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" | "maxProperties":
-            return min(first, second)
-        case "enum":
-            return [value for value in first if value in second]
-        case "type":
-            kept = [kind for kind in _listed(first) if kind in _listed(second)]
-            return kept or (["integer"] if "integer" in (*_listed(first), *_listed(second)) else [])
-        case "additionalProperties":
-            return False if first is False or second is False else second
-        case _:
-            return second
-
-
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list) else [value]
+    """Return a keyword that is given twice: all properties and what is required, or else what is said last."""
+    if key in ("properties", "$defs"):
+        return {**first, **second}
+    return [*first, *second] if key == "required" else second
 
 
 def _target(reference: str, root: Schema) -> Any:
@@ -144,25 +124,15 @@ Suggest: TypeAlias = Callable[[tuple[str, ...], Schema], Any]
 _DEEPEST = 24
 """A recursive schema ends at this depth; below half of it, optional properties and items are left out."""
 
-_SAMPLES = (
-    "a", "A", "0", "1", "00", "A1", "a1", "abc", "ABC", "123", "1.0", "AB-123", "ABC-1234", "a@b.co", "2025-01-31",
-    "12:00:00", "2025-01-31T12:00:00Z", "http://localhost/", "#a0b1c2", "en", "en-GB", "true", "yes", "", " ",
-)  # fmt: skip
 _FORMATS = {
-    "date": "2025-01-31",
-    "date-time": "2025-01-31T12:00:00Z",
-    "time": "12:00:00Z",
-    "duration": "P1D",
-    "email": "someone@example.org",
-    "hostname": "example.org",
-    "ipv4": "127.0.0.1",
-    "ipv6": "::1",
-    "uri": "https://example.org/",
-    "uri-reference": "/",
-    "uuid": "12345678-1234-4234-8234-123456789012",
-    "regex": ".",
-    "json-pointer": "/a",
-}
+    "date": "2025-01-31", "date-time": "2025-01-31T12:00:00Z", "time": "12:00:00Z", "duration": "P1D", "regex": ".",
+    "email": "someone@example.org", "hostname": "example.org", "ipv4": "127.0.0.1", "ipv6": "::1", "json-pointer": "/a",
+    "uri": "https://example.org/", "uri-reference": "/", "uuid": "12345678-1234-4234-8234-123456789012",
+}  # fmt: skip
+_SAMPLES = (
+    "a", "A", "0", "1", "00", "A1", "a1", "abc", "ABC", "123", "1.0", "AB-123", "ABC-1234", "12:00:00", "#a0b1c2", "en",
+    "en-GB", "true", "yes", "", " ", *_FORMATS.values(),
+)  # fmt: skip
 
 
 def conform(schema: Schema, suggest: Suggest, rng: Random) -> Any:
@@ -180,24 +150,23 @@ class _Filler:
         self._suggest = suggest
         self._rng = rng
 
-    def value(self, schema: Any, path: tuple[str, ...], depth: int = 0) -> Any:
+    def value(self, schema: Any, path: tuple[str, ...], depth: int = 0, given: str | None = None) -> Any:
         if depth > _DEEPEST:
             raise ModelFault(400, "the schema recurses without end")
         plain = resolved(schema, self._root)
-        wish = self._suggest(path, plain)
+        kind = schema_type(plain)
+        wish = given if given is not None and kind == "string" else self._suggest(path, plain)
         if "const" in plain:
             return plain["const"]
         if "enum" in plain:
             return self._option(plain["enum"], wish)
-        match schema_type(plain):
+        match kind:
             case "object":
                 return self._object(plain, path, depth)
             case "array":
                 return self._array(plain, path, depth, wish)
-            case "integer":
-                return self._number(plain, wish, whole=True)
-            case "number":
-                return self._number(plain, wish, whole=False)
+            case "integer" | "number":
+                return self._number(plain, wish, whole=kind == "integer")
             case "boolean":
                 return wish if isinstance(wish, bool) else self._rng.random() < 0.5
             case "null":
@@ -213,76 +182,34 @@ class _Filler:
         return self._rng.choice(wished or list(options))
 
     def _object(self, schema: Schema, path: tuple[str, ...], depth: int) -> dict[str, Any]:
-        properties = properties_of(schema)
-        required = required_of(schema)
-        wanted = [name for name in properties if name in required or depth < _DEEPEST / 2]
-        wanted += [name for name in required if name not in properties]
-        wanted = wanted[: max(len(required), schema.get("maxProperties", len(wanted)))]
-        wanted = [name for name in wanted if name in required or properties.get(name) is not False]
+        properties, required = properties_of(schema), required_of(schema)
+        optional = [name for name in properties if depth < _DEEPEST / 2 and properties[name] is not False]
+        wanted = dict.fromkeys([name for name in properties if name in {*optional, *required}] + required)
         extra = schema.get("additionalProperties", {})
-        for index in range(schema.get("minProperties", 0) - len(wanted)):
-            if extra is False:
-                raise ModelFault(400, "the schema wants more properties than it allows")
-            wanted.append(f"property{index}")
         return {name: self.value(properties.get(name, extra), (*path, name), depth + 1) for name in wanted}
 
     def _array(self, schema: Schema, path: tuple[str, ...], depth: int, wish: Any) -> list[Any]:
-        prefix = schema.get("prefixItems") or []
-        items = schema.get("items", {})
+        prefix, items = schema.get("prefixItems") or [], schema.get("items", {})
         least, most = schema.get("minItems", 0), schema.get("maxItems", math.inf)
         wishes = list(wish) if isinstance(wish, list | tuple) else None
-        count = len(prefix) if wishes is None else len(wishes)
-        if wishes is None and not prefix and depth < _DEEPEST / 2:
-            count = 1
-        count = int(min(max(count, least), most))
-        if items is False:
-            count = min(count, len(prefix))
-        found: list[Any] = []
-        for index in range(count):
-            each = prefix[index] if index < len(prefix) else items
-            if wishes and index < len(wishes) and isinstance(wishes[index], str):
-                value = self._wished(each, wishes[index], path, depth)
-            else:
-                value = self.value(each, (*path, str(index)), depth + 1)
-            found.append(value)
-        return self._distinct(found, items, least) if schema.get("uniqueItems") else found
-
-    def _wished(self, schema: Any, wish: str, path: tuple[str, ...], depth: int) -> Any:
-        plain = resolved(schema, self._root)
-        if schema_type(plain) == "string" and "enum" not in plain and "const" not in plain:
-            return self._text(plain, wish)
-        return self.value(schema, (*path, wish), depth + 1)
-
-    def _distinct(self, found: list[Any], items: Any, least: int) -> list[Any]:
-        unique: list[Any] = []
-        for value in found:
-            if value not in unique:
-                unique.append(value)
-        plain = resolved(items, self._root)
-        candidates: list[Any] = list(plain.get("enum", ()))
-        if not candidates and schema_type(plain) in ("integer", "number"):
-            low = self._number({**plain, "maximum": plain.get("maximum", math.inf)}, -math.inf, whole=True)
-            candidates = [low + step * (plain.get("multipleOf") or 1) for step in range(least + len(unique))]
-            top = plain.get("maximum", math.inf)
-            candidates = [each for each in candidates if each <= top]
-        if not candidates and schema_type(plain) == "boolean":
-            candidates = [False, True]
-        if not candidates and schema_type(plain) == "string":
-            width = max(plain.get("minLength", 0), 1)
-            candidates = [f"{step:0{width}d}" for step in range(least + len(unique))]
-        for value in candidates:
-            if len(unique) >= least:
-                break
-            if value not in unique:
-                unique.append(value)
-        if len(unique) < least:
-            raise ModelFault(400, "the schema wants more distinct items than this model can think of")
-        return unique
+        count = len(prefix) or int(depth < _DEEPEST / 2) if wishes is None else len(wishes)
+        count = int(min(max(count, least), most if items is not False else len(prefix)))
+        named = [*map(str, wishes or ()), *(str(index) for index in range(len(wishes or ()), count))]
+        given = [*(wishes or ()), *[None] * count]
+        found = [
+            self.value(prefix[at] if at < len(prefix) else items, (*path, named[at]), depth + 1, given[at])
+            for at in range(count)
+        ]
+        if schema.get("uniqueItems") and len({repr(each) for each in found}) < len(found):
+            found = list({repr(each): each for each in found}.values())
+            if len(found) < least:
+                raise ModelFault(400, "the schema wants more distinct items than this model can think of")
+        return found
 
     def _number(self, schema: Schema, wish: Any, *, whole: bool) -> int | float:
         low: float = schema.get("minimum", -math.inf)
         high: float = schema.get("maximum", math.inf)
-        step: float | None = schema.get("multipleOf") or (1 if whole else None)
+        step = schema.get("multipleOf") or (1 if whole else None)
         if "exclusiveMinimum" in schema:
             low = max(low, math.nextafter(schema["exclusiveMinimum"], math.inf))
         if "exclusiveMaximum" in schema:
@@ -290,36 +217,25 @@ class _Filler:
         if isinstance(wish, bool) or not isinstance(wish, int | float):
             wish = self._rng.uniform(max(low, min(high, 100) - 100), min(high, max(low, 0) + 100))
         value: float = min(max(wish, low), high)
-        if math.isinf(value):
-            value = low if math.isfinite(low) else high if math.isfinite(high) else 0
         if step:
-            value = self._stepped(value, low, high, step)
+            nearest = round(value / step)
+            multiples = [each * step for each in (nearest, nearest + 1, nearest - 1) if low <= each * step <= high]
+            if not multiples:
+                raise ModelFault(400, f"the schema has no multiple of {step} between {low} and {high}")
+            value = multiples[0]
         if whole or float(value).is_integer():
             return int(value)
         return round(value, 2) if not step and low <= round(value, 2) <= high else value
 
-    def _stepped(self, value: float, low: float, high: float, step: float) -> float:
-        count = round(value / step)
-        for near in (count, count + 1, count - 1):
-            if low <= near * step <= high:
-                return near * step
-        raise ModelFault(400, f"the schema has no multiple of {step} between {low} and {high}")
-
     def _text(self, schema: Schema, wish: Any) -> str:
+        """Return the wish or a sample that a schema allows, or else a text of its length."""
         least, most = schema.get("minLength", 0), schema.get("maxLength", math.inf)
         pattern = schema.get("pattern")
-        if pattern is not None:
-            return self._matching(str(pattern), wish, least, most)
         text = wish if isinstance(wish, str) else _FORMATS.get(str(schema.get("format")), "text")
-        if schema.get("format") in _FORMATS and not isinstance(wish, str):
-            return text
-        text = text.ljust(least, ".")
-        return text if len(text) <= most else text[: int(most)]
-
-    def _matching(self, pattern: str, wish: Any, least: int, most: float) -> str:
-        samples = [wish] if isinstance(wish, str) else []
-        for sample in (*samples, *_SAMPLES):
-            for text in (sample, sample.ljust(least, sample[-1:] or "a")):
-                if least <= len(text) <= most and re.search(pattern, text):
-                    return text
+        if pattern is None:
+            return text.ljust(least, ".")[: schema.get("maxLength")]
+        for sample in (text, *_SAMPLES):
+            for padded in (sample, sample.ljust(least, sample[-1:] or "a")):
+                if least <= len(padded) <= most and re.search(pattern, padded):
+                    return padded
         raise ModelFault(400, f"the simulated model cannot think of a text that matches the pattern {pattern!r}")
