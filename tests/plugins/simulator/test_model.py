@@ -66,7 +66,7 @@ HELSINKI = (
         ("Is it warmer in Rome or in São Paulo?", [(NOW, {"city": "Rome"}), (NOW, {"city": "São Paulo"})]),
         (
             "Current weather and forecast for 2 days in Paris",
-            [(NOW, {"city": "Paris"}), (NEXT, {"city": "Paris", "days": 2})],
+            [(NEXT, {"city": "Paris", "days": 2}), (NOW, {"city": "Paris"})],
         ),
         ("What should I do in Rome now?", [LOOK, (NOW, {"city": "Rome"})]),
         ("What are my preferences?", [LOOK]),

@@ -84,16 +84,8 @@ def fill(
     }  # fmt: skip
     ordered = {each.name: arguments[each.name] for each in parameters if each.name in arguments}
     values = [span for span in conversation.asked if span.kind not in ("word", "phrase", "initial", "expression")]
-    searched = any(each.kind in ("query", "sql") for each in parameters)
-    said = str(list(arguments.values()))
-    names = own | stems(" ".join(" ".join(each.words) for each in parameters))
-    used = sum(
-        span.text in said
-        or (searched and span.kind in ("name", "quote"))
-        or span in taken
-        or stems(span.text) & names > set()
-        for span in values
-    )
+    given = str(list(arguments.values()))
+    used = sum(span.text in given for span in values)
     share = used / len(values) if values else 0.0
     return Filled(ordered, tuple(missing), others, min(strengths, default=0.0), extra, share)
 

@@ -12,7 +12,7 @@ from keval_simulator.results import Outcome, label, lines_of, records, shown
 from keval_simulator.schema import schema_type
 from keval_simulator.words import lexicon, shares_stem, split_identifier, stem, stems
 
-_HANDLES = {stem(word) for word in lexicon("id name key number code path uri url slug page title file")}
+HANDLES = {stem(word) for word in lexicon("id name key number code path uri url slug page title file")}
 _NAME_WORDS = 5
 """A line of so many words may be a name."""
 
@@ -42,7 +42,7 @@ def taken_from_results(parameter: Parameter, conversation: Conversation) -> list
 
 def _values(result: Outcome, parameter: Parameter, words: set[str], asked: set[str]) -> Iterator[tuple[float, Any]]:
     of = stems(" ".join(split_identifier(result.call.name)))
-    nouns = words - _HANDLES
+    nouns = words - HANDLES
     plain = not nouns or bool(nouns & of) or parameter.kind == "path"
     head, rows = records(result.data)
     for row in [*rows, head] if rows or head else []:
@@ -73,7 +73,7 @@ def _key_fit(key: set[str], words: set[str], plain: bool) -> float:
         return 0.5
     if key == words:
         return 3.0
-    if (key <= words and (plain or key - _HANDLES)) or words <= key:
+    if (key <= words and (plain or key - HANDLES)) or words <= key:
         return 2.0
     by = ("id", "name", "slug", "path", "titl", "uri", "key", "pag", "url")
     return (

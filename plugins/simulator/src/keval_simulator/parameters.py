@@ -72,7 +72,7 @@ _LIMITS = lexicon("limit max count top n size k results number maximum")
 FORM = stems("""
     long large many much often must may mean happen take need use work get one say list show find give search look tell
     first last latest most least return january february march april may june july august september october november
-    december number total kind type currently wrote written tool called named exist available
+    december number total kind type wrote written tool called named exist available
     """)
 """Words that say how a question is meant, and not what it is about."""
 _EXAMPLE = re.compile(

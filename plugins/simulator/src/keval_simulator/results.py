@@ -47,11 +47,10 @@ class Outcome:
 def outcome(call: ChatCall, message: ChatMessage) -> Outcome:
     """Read a tool message."""
     failed, data = _unwrapped(message.text)
-    text = data if isinstance(data, str) else ""
-    if isinstance(data, Mapping) and data.get("error"):
-        failed, text = True, _said(data)
-    if failed or message.error or _FAILED.match(text):
-        return Outcome(call, error=text or _said(data) or "the tool failed without a word")
+    text = data if isinstance(data, str) else shown(data)
+    failed = failed or message.error or (isinstance(data, Mapping) and bool(data.get("error")))
+    if failed or (data == text and _FAILED.match(text)):
+        return Outcome(call, error=text or "the tool failed without a word")
     return Outcome(call, _parsed(data) if isinstance(data, str) else data)
 
 
@@ -81,12 +80,6 @@ def _unwrapped(value: Any) -> tuple[bool, Any]:
     return False, value
 
 
-def _said(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(filter(None, map(_said, value.values())))
-    return "; ".join(map(_said, value)) if isinstance(value, list) else "" if value is None else str(value)
-
-
 def _parsed(text: str) -> Any:
     """Return what a text holds: a Python literal, lines of JSON, a table of Markdown or of values with commas."""
     stripped = text.strip()
@@ -114,31 +107,18 @@ def _tabular(rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
 def records(data: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the scalars around the lists of a result, and the records in them; a record's inner objects are flat."""
     if isinstance(data, list | tuple):
-        if (
-            len(data) > 1
-            and all(isinstance(row, list | tuple) for row in data)
-            and all(isinstance(x, str) for x in data[0])
-        ):
+        if len(data) > 1 and all(isinstance(row, list) for row in data) and all(isinstance(x, str) for x in data[0]):
             return {}, _tabular(data)
         return {}, [_flat(each) if isinstance(each, Mapping) else {"": shown(each)} for each in data]
     if not isinstance(data, Mapping):
         return {}, []
+    if len(data) == 1 and isinstance(inner := next(iter(data.values())), Mapping | list):
+        return records(inner)
     lists = [
-        value
-        for value in data.values()
-        if isinstance(value, list) and any(isinstance(x, Mapping | list) for x in value)
+        each for each in data.values() if isinstance(each, list) and any(isinstance(x, Mapping | list) for x in each)
     ]
-    while not lists and len(data) == 1 and isinstance(inner := next(iter(data.values())), Mapping | list):
-        if isinstance(inner, list):
-            return {}, records(inner)[1]
-        data = inner
-        lists = [
-            value
-            for value in data.values()
-            if isinstance(value, list) and any(isinstance(x, Mapping | list) for x in value)
-        ]
     head = _flat({key: value for key, value in data.items() if value not in lists})
-    return (head, [row for value in lists for row in records(value)[1]]) if lists else ({}, [head])
+    return (head, [row for each in lists for row in records(each)[1]]) if lists else ({}, [head])
 
 
 def _flat(data: Mapping[str, Any], under: str = "") -> dict[str, Any]:

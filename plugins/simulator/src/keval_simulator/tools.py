@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 import attrs
 import orjson
@@ -12,16 +12,16 @@ from keval_gateway import ChatCall, ChatTool
 from keval_simulator.arguments import Filled, fill, several
 from keval_simulator.conversation import Conversation, stated_in
 from keval_simulator.corrections import corrected
-from keval_simulator.found import taken_from_results
-from keval_simulator.parameters import FORM, parameters_of
+from keval_simulator.found import HANDLES, taken_from_results
+from keval_simulator.parameters import FORM, Parameter, parameters_of
 from keval_simulator.results import Outcome, shown
-from keval_simulator.words import alike, lexicon, sentences, shares_stem, split_identifier, stems
+from keval_simulator.words import alike, lexicon, sentences, shares_stem, split_identifier, stem, stems
 
 _MOST_CALLS = 8
 _MOST_TRIES = 3
-_NAME, _SUMMARY, _DETAIL, _PARAMETER = 2.0, 0.8, 0.3, 0.6
-"""The weight of a word of the question that a tool's name, the first sentence or the rest of its description, or a
-parameter has. It is shared among the tools that have the word."""
+_NAME, _SUMMARY, _DETAIL = 2.0, 0.8, 0.3
+"""The weight of a word of the question that a tool's name, the first sentence or the rest of its description has. It is
+shared among the tools that have the word."""
 _NEEDED = 0.5
 _EXPLICIT = 3.0
 """The strength of arguments from which on a second tool is asked for what the first one has not told."""
@@ -30,265 +30,231 @@ _EFFECTS = lexicon("""
     replace import merge apply clone init register submit restore archive refund pay format
     rename append put patch drop clear close upload commit push reset checkout execute run mark assign start stop
     """)
-_READS = lexicon(
-    "get list search find read fetch show lookup query check describe count view open convert calculate compute"
-)
+_READS = lexicon("""
+    analyse analyze ask calculate check compare compute convert count decode describe diff echo encode estimate evaluate
+    explain extract fetch find forecast get hash inspect list look lookup parse predict preview query read resolve
+    retrieve search show solve summarise summarize translate validate verify view
+    """)
 _LISTS = lexicon("list search find all lookup query show directory tree index tables log history")
+_FOLDERS = lexicon("directory directories folder dir tree list search")
 _KEEPS = lexicon("remember preference preferences note memory insight profile learn memorize")
 _PERSONAL = lexicon("i me my i'm mine we our")
 _ADVICE = lexicon("should could recommend recommendation suggest advice plan good ideas")
-_ASIDE = lexicon("info media size metadata multiple stat")
-_HANDLES = lexicon("id name key number code path uri slug page title")
-
-
+_ASKING = lexicon("what which who whom whose when where why how is are was were can do does did will should has have")
+_OVER_ALL = re.compile(
+    r"\bhow many\b|\bnumber of \w+s\b|\b(?:total|sum|average|mean|all|list|most|least|first|last|latest|\w{2,}est)\b",
+    re.IGNORECASE,
+)
+"""What is asked of all things of a kind."""
 _FOUND = ("id", "name", "path", "url", "sql", "")
 """The kinds of values that one tool's result may name for another."""
 
 
 @attrs.frozen
-class Plan:
-    """What to do next: the calls to make, or else what the user is asked for; without either, answer."""
-
-    calls: tuple[ChatCall, ...] = ()
-    missing: tuple[str, ...] = ()
-
-
-@attrs.frozen
-class _Aim:
-    """How far one tool has got: calls to make next, results that can be used, or what is missing."""
+class Step:
+    """What is done next for a question or a tool: calls, or results that can be used, or what users are asked for."""
 
     calls: tuple[ChatCall, ...] = ()
     useful: tuple[Outcome, ...] = ()
     missing: tuple[str, ...] = ()
 
 
-def plan(tools: Sequence[ChatTool], conversation: Conversation, *, careful: bool = True) -> Plan:
+def plan(tools: Sequence[ChatTool], conversation: Conversation, *, careful: bool = True) -> Step:
     """Decide the next step from the results so far.
 
     It notes what users say of themselves, looks up what is kept of them where they ask for advice (unless it is not
     `careful`), looks the answer up, and opens what a search has found if the answer is not in it.
     """
     if len(conversation.outcomes) >= _MOST_CALLS:
-        return Plan()
+        return Step()
+    question = conversation.question
     keeping = [tool for tool in tools if _KEEPS & set(split_identifier(tool.name))]
-    states = bool(stated_in(conversation.question))
+    named = any(stems(" ".join(_words(tool))) & stems(question) & stems(" ".join(_KEEPS)) for tool in keeping)
+    states = bool(stated_in(question))
+    asked = set(re.findall(r"[\w']+", question.lower()))
     aims = [tool for tool in keeping if changes(tool)] if states else []
-    only_tells = states and "?" not in conversation.question
-    asked = set(conversation.question.lower().replace("?", " ").replace(",", " ").split())
-    if not states and (_names(keeping, conversation) or (careful and asked & _PERSONAL and asked & _ADVICE)):
-        aims += [tool for tool in keeping if not changes(tool)]
-    calls = [call for tool in aims for call in _pursued(tool, tools, conversation).calls]
-    if calls:
-        return Plan(tuple(calls))
-    if (aims and not states and _names(keeping, conversation)) or only_tells:
-        return Plan()
+    if not states and (named or (careful and asked & _PERSONAL and asked & _ADVICE)):
+        aims = [tool for tool in keeping if not changes(tool)]
+    if calls := [call for tool in aims for call in _pursued(tool, tools, conversation).calls]:
+        return Step(tuple(calls))
+    if (aims and named and not states) or (states and "?" not in question):
+        return Step()
     return _looked_up([tool for tool in tools if tool not in keeping], conversation)
 
 
-def _names(tools: Sequence[ChatTool], conversation: Conversation) -> bool:
-    asked = stems(conversation.question)
-    return any(stems(" ".join(split_identifier(tool.name))) & asked & stems(" ".join(_KEEPS)) for tool in tools)
-
-
-def _looked_up(tools: Sequence[ChatTool], conversation: Conversation) -> Plan:
+def _looked_up(tools: Sequence[ChatTool], conversation: Conversation) -> Step:
+    ranked = chosen(tools, conversation)
     missing: tuple[str, ...] = ()
-    useful: list[Outcome] = []
-    for goals in chosen(tools, conversation):
-        aims = [_pursued(tool, tools, conversation) for tool in goals]
-        if calls := tuple(call for aim in aims for call in aim.calls):
-            return Plan(calls)
-        useful = [outcome for aim in aims for outcome in aim.useful]
-        if useful:
+    for tool in ranked:
+        step = _pursued(tool, tools, conversation)
+        if step.calls:
+            return step
+        if step.useful:
             break
-        missing = missing or tuple(dict.fromkeys(name for aim in aims for name in aim.missing))
-    if useful and (uncovered := _uncovered(tools, conversation)):
+        missing = missing or step.missing
+    else:
+        return Step(missing=() if conversation.outcomes else missing)
+    if uncovered := _uncovered(tools, conversation):
         if call := _opened(tools, conversation, uncovered):
-            return Plan((call,))
-        further = [goals for goals in chosen(tools, conversation) if fill(goals[0], conversation).strength >= _EXPLICIT]
-        for tool in (tool for goals in further[:2] for tool in goals):
+            return Step((call,))
+        for tool in ranked:
             tells = any(shares_stem(word, _weights(tool)) for word in uncovered)
-            if tells and (calls := _pursued(tool, tools, conversation).calls):
-                return Plan(calls)
-    return Plan(missing=() if useful or conversation.outcomes else missing)
+            if (
+                tells
+                and fill(tool, conversation).strength >= _EXPLICIT
+                and (calls := _pursued(tool, tools, conversation).calls)
+            ):
+                return Step(calls)
+    return Step()
+
+
+def _words(tool: ChatTool) -> list[str]:
+    return split_identifier(tool.name)
+
+
+def _required(tool: ChatTool) -> list[Parameter]:
+    return [each for each in parameters_of(tool.parameters) if each.required]
 
 
 def changes(tool: ChatTool) -> bool:
     """Tell by its name whether a tool changes something; `get_blog_post` only reads, and so does what takes numbers."""
-    return _effect(tool) is not None
+    return _effect(tool) in _EFFECTS
 
 
 def _effect(tool: ChatTool) -> str | None:
-    words = split_identifier(tool.name)
-    verb = next((word for word in words if (word in _EFFECTS and "by" not in words) or word in _READS), None)
-    kinds = {str(each.schema.get("type")) for each in parameters_of(tool.parameters) if each.required}
-    return verb if verb in _EFFECTS and not (kinds and kinds <= {"number", "integer"}) else None
+    """Return the verb of a tool that is not known to read: one that changes things, or any that the description has."""
+    words = _words(tool)
+    kinds = {str(each.schema.get("type")) for each in _required(tool)}
+    opening = re.match(r"\w+\b(?! (?:of|for|in|at|on|by|and|or)\b)", tool.description.lower())
+    begins = stem(opening[0]) if opening else ""
+    known = next((word for word in words if (word in _EFFECTS and "by" not in words) or word in _READS), None)
+    verb = known or next((word for word in words if stem(word) == begins), None)
+    return None if verb in _READS or (kinds and kinds <= {"number", "integer"}) else verb
 
 
-def _orders(question: str, verb: str) -> bool:
-    """Tell whether a question tells to do something: "Cancel order 4", "please cancel", "I want to cancel"."""
-    return bool(re.search(rf"(?:^|[.!?:;,] |\b(?:please|to|you|and|then|must|now) ){verb}\b", question.lower()))
+def permitted(tools: Sequence[ChatTool], question: str) -> list[ChatTool]:
+    """Return the tools that read or that a question orders: "Cancel order 4", "please cancel", "I want to cancel".
+
+    What is not known to read is left out where another tool is; what changes something always is.
+    """
+    orders = r"(?:^|[.!?:;,] |\b(?:please|to|you|and|then|must|now) ){}\b"
+    found = [tool for tool in tools if not (verb := _effect(tool)) or re.search(orders.format(verb), question.lower())]
+    return found or [tool for tool in tools if not changes(tool)]
 
 
-def chosen(tools: Sequence[ChatTool], conversation: Conversation) -> Iterator[list[ChatTool]]:
-    """Yield the tools to ask: the best one with those that the question names as well, then the second best."""
-    asked = alike(conversation.topic)
+def chosen(tools: Sequence[ChatTool], conversation: Conversation) -> list[ChatTool]:
+    """Return up to three tools that may answer a question, the likeliest first: by its words, and by what fits them."""
+    asked, exact = alike(conversation.topic), stems(conversation.topic)
     own = {tool.name: _weights(tool) for tool in tools}
     spread = {word: sum(word in weights for weights in own.values()) for word in asked}
-    permitted = [tool for tool in tools if (verb := _effect(tool)) is None or _orders(conversation.question, verb)]
-    exact = stems(conversation.topic)
-    votes = {
-        tool.name: {
-            word: own[tool.name][word] / spread[word] / (1 if word in exact else 2)
-            for word in asked & own[tool.name].keys()
-        }
-        for tool in permitted
+    shares = {
+        name: {word: weights[word] / spread[word] for word in asked & weights.keys()} for name, weights in own.items()
     }
-    fits = {tool.name: _fitness(tool, tools, conversation) for tool in permitted}
-    score = {name: sum(vote.values()) + fits[name] for name, vote in votes.items()}
-    ranked = sorted(permitted, key=lambda tool: -score[tool.name])
-    first = conversation.question.lower().split()[:1]
-    if "?" not in conversation.question and not asked & _WANTING and not _ASKING.intersection(first):
-        names = any(span.kind not in ("word", "phrase") for span in conversation.asked)
-        ranked = [tool for tool in ranked if votes[tool.name] or (names and fits[tool.name] >= _NEEDED)]
-    named = {name: sum(weight for word, weight in vote.items() if word in exact) for name, vote in votes.items()}
-    able = [tool for tool in ranked if score[tool.name] >= _NEEDED or named[tool.name] >= _NEEDED / 2]
-    able = able or [tool for tool in ranked if fits[tool.name] >= 0]
-    if not able or not conversation.asked:
-        return
-    best, *others = able
-    also = [
-        tool for tool in others
-        if any(own[tool.name][word] >= _NAME and spread[word] == 1 for word in votes[tool.name].keys() & exact)
-        and votes[tool.name].keys() & votes[best.name].keys() & exact and fits[tool.name] >= 0
-    ]  # fmt: skip
-    yield [tool for tool in tools if tool is best or tool in also]
-    takes = {each.name for each in parameters_of(best.parameters) if each.required}
-    rest = [
-        tool
-        for tool in others
-        if takes != {each.name for each in parameters_of(tool.parameters) if each.required}
-        or not takes
-        or _LISTS & set(split_identifier(tool.name))
-    ]
-    yield from ([tool] for tool in rest[:2] if tool not in also and fits[tool.name] >= 0)
-
-
-_OVER_ALL = re.compile(
-    r"\bhow many\b|\bnumber of \w+s\b|\b(?:total|sum|average|mean|all|list|most|least|first|last|latest|\w{2,}est)\b",
-    re.IGNORECASE,
-)
-"""What is asked of all things of a kind."""
-_ASKING = lexicon("what which who whom whose when where why how is are was were can do does did will should has have")
-_WANTING = stems(
-    "which who describe list find show explain look read calculate convert compare need want add translate"
-)
+    named = {name: sum(share for word, share in words.items() if word in exact) for name, words in shares.items()}
+    votes = {name: (sum(words.values()) + named[name]) / 2 for name, words in shares.items()}
+    question = conversation.question.lower()
+    values = any(span.kind not in ("word", "phrase") for span in conversation.asked)
+    asking = values or "?" in question or bool(_ASKING.intersection(question.split()[:1]))
+    open_to = [tool for tool in permitted(tools, question) if asking or votes[tool.name]] if conversation.asked else []
+    fits = {tool.name: _fitness(tool, tools, conversation) for tool in open_to}
+    ranked = sorted(open_to, key=lambda tool: -votes[tool.name] - fits[tool.name])
+    able = [tool for tool in ranked if max(votes[tool.name] + fits[tool.name], 2 * named[tool.name]) >= _NEEDED]
+    best, *others = able or [tool for tool in ranked if fits[tool.name] >= 0] or [None]
+    return [best, *[tool for tool in others if fits[tool.name] >= 0][:2]] if best else []
 
 
 def _weights(tool: ChatTool) -> dict[str, float]:
     first, *rest = sentences(tool.description) or [""]
-    parameters = " ".join(f"{' '.join(each.words)} {each.about}" for each in parameters_of(tool.parameters))
-    options = " ".join(str(option) for each in parameters_of(tool.parameters) for option in each.options)
-    found = dict.fromkeys(stems(" ".join(rest)) | stems(parameters), _DETAIL) | dict.fromkeys(stems(options), _SUMMARY)
-    found |= dict.fromkeys(stems(" ".join(" ".join(each.words) for each in parameters_of(tool.parameters))), _PARAMETER)
-    return (
-        found
-        | dict.fromkeys(stems(first), _SUMMARY)
-        | dict.fromkeys(stems(" ".join(split_identifier(tool.name))), _NAME)
-    )
+    parameters = parameters_of(tool.parameters)
+    told = " ".join([*rest, *(f"{' '.join(each.words)} {each.about}" for each in parameters)])
+    summary = " ".join([first, *(str(option) for each in parameters for option in each.options)])
+    return {
+        **dict.fromkeys(stems(told), _DETAIL),
+        **dict.fromkeys(stems(summary), _SUMMARY),
+        **dict.fromkeys(stems(" ".join(_words(tool))), _NAME),
+    }
 
 
 def _fitness(tool: ChatTool, tools: Sequence[ChatTool], conversation: Conversation) -> float:
     """Tell how well what was said fills a tool's parameters; less than 0 if something is missing that no tool finds."""
     filled = fill(tool, conversation)
-    words = set(split_identifier(tool.name))
-    raw = set(conversation.question.lower().replace("?", "").split())
-    bonus = 0.4 * bool(words & {word for word in raw if word.endswith("s")}) + 0.5 * bool(filled.extra)
-    bonus += 0.7 * bool(words & _LISTS and _OVER_ALL.search(conversation.question))
+    bonus = 0.5 * bool(filled.extra) + 0.6 * filled.used
+    bonus += 0.7 * bool(_LISTS & set(_words(tool)) and _OVER_ALL.search(conversation.question))
     if filled.missing:
-        findable = finders(tool, filled.missing, tools, conversation)
-        wants_sql = any(each.kind == "sql" for each in parameters_of(tool.parameters))
-        return bonus + (1.7 * wants_sql if findable else -0.6)
-    files = [
-        re.search(r"\.\w+$", str(filled.arguments[each.name])) is not None
-        for each in parameters_of(tool.parameters)
-        if each.required and each.kind == "path" and each.name in filled.arguments
-    ]
-    folders = words & {"directory", "folder", "dir", "directories", "search", "list", "tree"}
-    bonus += 0.6 * filled.used - 0.3 * bool(words & _ASIDE - raw)
-    return bonus + min(filled.strength, 6.0) / 3 - (0.8 if any(each == bool(folders) for each in files) else 0.0)
+        sql = any(each.kind == "sql" for each in parameters_of(tool.parameters))
+        return bonus + (1.7 * sql if finders(tool, filled.missing, tools, conversation) else -0.6)
+    paths = [filled.arguments[each.name] for each in _required(tool) if each.kind == "path"]
+    return bonus + min(filled.strength, 6.0) / 3 - 0.8 * any(not _suits(tool, str(path)) for path in paths)
 
 
-def _pursued(tool: ChatTool, tools: Sequence[ChatTool], conversation: Conversation, depth: int = 0) -> _Aim:
+def _suits(tool: ChatTool, path: str) -> bool:
+    """Tell whether a tool that lists is given a folder, or another one a file."""
+    return bool(_FOLDERS & set(_words(tool))) != bool(re.search(r"\.\w+$", path))
+
+
+def _pursued(tool: ChatTool, tools: Sequence[ChatTool], conversation: Conversation, depth: int = 0) -> Step:
     """Return what a tool needs next: its calls, other arguments after errors, or the call that finds what it takes."""
     filled = fill(tool, conversation)
-    required = [each for each in parameters_of(tool.parameters) if each.required]
-    ids = [each.name for each in required if each.kind == "id"]
+    ids = tuple(each.name for each in _required(tool) if each.kind == "id")
     weak = bool(ids) and not filled.missing and filled.strength < 2.5
-    direct = _Aim(missing=filled.missing) if filled.missing or weak else _tried(tool, filled, conversation)
+    direct = Step(missing=filled.missing) if filled.missing or weak else _tried(tool, filled, conversation)
     if direct.calls or direct.useful or depth > 1:
         return direct
-    wanted = (
-        filled.missing or ids or [each.name for each in required if each.kind not in ("query", "quote", "expression")]
-    )
+    typed = ("query", "quote", "expression")
+    wanted = filled.missing or ids or [each.name for each in _required(tool) if each.kind not in typed]
     for finder in finders(tool, wanted, tools, conversation):
-        aim = _pursued(finder, tools, conversation, depth + 1)
-        if aim.calls:
-            return aim
+        step = _pursued(finder, tools, conversation, depth + 1)
+        if step.calls:
+            return step
         again = fill(tool, conversation, found=wanted)
-        if aim.useful and not again.missing:
+        if step.useful and not again.missing:
             chained = _tried(tool, again, conversation)
             if chained.calls or chained.useful:
                 return chained
     return _tried(tool, filled, conversation) if weak else direct
 
 
-def _tried(tool: ChatTool, filled: Filled, conversation: Conversation) -> _Aim:
+def _tried(tool: ChatTool, filled: Filled, conversation: Conversation) -> Step:
     """Return the next call for each item that a tool is asked for, or the results; an item is tried a few times."""
-    made = {(each.call.name, _key(each.call.arguments)): each for each in conversation.outcomes}
+    made = {_key(each.call): each for each in conversation.outcomes}
+    tries = _MOST_TRIES + 2 * any(each.kind == "query" for each in parameters_of(tool.parameters))
     calls: list[ChatCall] = []
     useful: list[Outcome] = []
     for item in several(tool, filled, conversation):
         queue, seen = [item], list[bytes]()
-        while queue and len(seen) < _MOST_TRIES + 2 * any(
-            each.kind == "query" for each in parameters_of(tool.parameters)
-        ):
-            given = queue.pop(0)
-            if _key(given) in seen:
+        while queue and len(seen) < tries:
+            call = ChatCall(tool.name, queue.pop(0))
+            if _key(call) in seen:
                 continue
-            seen.append(_key(given))
-            result = made.get((tool.name, _key(given)))
+            seen.append(_key(call))
+            result = made.get(_key(call))
             if result is None:
-                calls.append(ChatCall(tool.name, given))
+                calls.append(call)
                 break
             if result.useful:
                 useful.append(result)
                 break
             queue = [*corrected(tool, result, filled, conversation), *queue]
-    return _Aim(tuple(calls), tuple(useful))
+    return Step(tuple(calls), tuple(useful))
 
 
-def _key(arguments: object) -> bytes:
-    return orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS, default=dict)
+def _key(call: ChatCall) -> bytes:
+    return orjson.dumps([call.name, call.arguments], option=orjson.OPT_SORT_KEYS, default=dict)
 
 
 def finders(
     tool: ChatTool, wanted: Collection[str], tools: Sequence[ChatTool], conversation: Conversation
 ) -> list[ChatTool]:
     """Return the tools that may find what a tool takes, the likeliest first: they list or search things of its name."""
-    verbs = stems(" ".join(_READS | _HANDLES))
-    about = stems(" ".join(" ".join(split_identifier(name)) for name in wanted))
-    nouns = (about | stems(" ".join(split_identifier(tool.name)))) - verbs
+    about = " ".join([*(" ".join(split_identifier(name)) for name in wanted), *_words(tool)])
+    nouns = stems(about) - stems(" ".join(_READS)) - HANDLES
+    if not any(each.name in wanted and each.kind in _FOUND for each in parameters_of(tool.parameters)):
+        return []
     scored = []
-    sought = [each for each in parameters_of(tool.parameters) if each.name in wanted and each.kind in _FOUND]
-    for each in tools if sought else ():
-        required = {one.name for one in parameters_of(each.parameters) if one.required}
-        if each is tool or changes(each) or required & set(wanted) or fill(each, conversation).missing:
-            continue
-        words = set(split_identifier(each.name))
-        score = (
-            2.0 * bool(nouns & stems(" ".join(words))) + bool(nouns & stems(each.description)) + bool(words & _LISTS)
-        )
-        if score >= 1 and (words & _LISTS or not required or score > 2):
+    for each in permitted(tools, ""):
+        required = {one.name for one in _required(each)}
+        score = 2.0 * bool(nouns & stems(" ".join(_words(each)))) + bool(_LISTS & set(_words(each)))
+        if each is not tool and score and not required & set(wanted) and not fill(each, conversation).missing:
             scored.append((score + 0.5 * (not required), each))
     return [each for _, each in sorted(scored, key=lambda pair: -pair[0])][:3]
 
@@ -299,35 +265,32 @@ def _uncovered(tools: Sequence[ChatTool], conversation: Conversation) -> set[str
     called = [tool for tool in tools if any(tool.name == each.call.name for each in good)]
     typed = {each.name for tool in called for each in parameters_of(tool.parameters) if each.kind == "query"}
     given = " ".join(shown(value) for each in good for name, value in each.call.arguments.items() if name not in typed)
-    described = " ".join(
-        " ".join(
-            (*split_identifier(tool.name), tool.description, *(each.name for each in parameters_of(tool.parameters)))
-        )
-        for tool in called
+    others, own = (
+        stems(" ".join(word for tool in tools if (tool in called) == is_called for word in _words(tool)))
+        for is_called in (False, True)
     )
-    asked = stems(conversation.question) - FORM - stems(given) - (set() if typed else stems(described))
+    described = set[str]() if typed else {word for tool in called for word in _weights(tool)} - (others - own)
     known = stems(" ".join(shown(each.data) for each in good))
-    return {word for word in asked if not shares_stem(word, known)}
+    return {
+        word for word in stems(conversation.question) - FORM - stems(given) - described if not shares_stem(word, known)
+    }
 
 
 def _opened(tools: Sequence[ChatTool], conversation: Conversation, uncovered: set[str]) -> ChatCall | None:
     """Return the call that opens what was found, if what is asked for is in none of the results."""
     good = [each for each in conversation.outcomes if each.useful]
-    made = {(each.call.name, _key(each.call.arguments)) for each in conversation.outcomes}
+    made = {_key(each.call) for each in conversation.outcomes}
     before = {str(value) for each in good for value in each.call.arguments.values()}
-    ranked = []
-    for tool in tools:
-        required = [each for each in parameters_of(tool.parameters) if each.required]
-        words = set(split_identifier(tool.name))
-        if changes(tool) or len(required) != 1 or required[0].kind not in _FOUND or required[0].kind == "sql":
+    ranked: list[tuple[int, ChatCall]] = []
+    for tool in permitted(tools, ""):
+        required = _required(tool)
+        if len(required) != 1 or required[0].kind not in _FOUND or required[0].kind == "sql":
             continue
         values = taken_from_results(required[0], conversation)[:4]
         calls = [ChatCall(tool.name, {required[0].name: value}) for value in values if str(value) not in before]
-        calls = [call for call in calls if (call.name, _key(call.arguments)) not in made]
-        told = sum(shares_stem(word, set(_weights(tool))) for word in uncovered) + len(words & _READS)
-        folder = required[0].kind == "path" and bool(calls) and not re.search(r"\.\w+$", str(values[0]))
-        lists = bool(words & {"search", "list", "directory"})
-        if calls and (told or folder) and lists == folder and not words & _ASIDE:
+        calls = [call for call in calls if _key(call) not in made]
+        told = sum(shares_stem(word, _weights(tool)) for word in uncovered) + bool(_READS & set(_words(tool)))
+        if calls and told and (required[0].kind != "path" or _suits(tool, str(values[0]))):
             ranked.append((told, calls[0]))
     opened = sum(call.name == each.call.name for _, call in ranked[:1] for each in good)
     return max(ranked, key=lambda pair: pair[0])[1] if ranked and opened < 3 else None
