@@ -122,68 +122,51 @@ def _told(outcome: Outcome, conversation: Conversation) -> str:
         len(kept) > 1 or not nearness(shown(kept), stems(question[counted.end() :].split()[0]))
     ):
         lines.append(f"There are {len(kept)}")
+    found = {at: _amount(row.get(numeric)) for at, row in enumerate(kept) if numeric}
+    amounts = {at: amount for at, amount in found.items() if amount is not None}
     if numeric and (sums := _SUMS.search(question)):
-        amounts = [float(row[numeric]) for row in kept]
-        total = sum(amounts) / (1 if sums[1] else len(amounts))
-        lines.append(
-            f"The {sums[0].lower()} {label(numeric)} is {round(total, 4):g}"
-            if total < 1e6
-            else f"The sum is {total:.15g}"
-        )
-    ordered = [row for row in kept if numeric and row.get(numeric) is not None]
-    if numeric and lower & (_MOST | _LEAST) and ordered:
-        pick = max if lower & _MOST else min
-        best = pick(ordered, key=lambda row: _comparable(row[numeric]))
-        return ". ".join([*lines[1 if head else 0 :], _fields(best, question, outcome)])
+        total = sum(amounts.values()) / (1 if sums[1] else len(amounts))
+        lines.append(f"The {sums[0].lower()} {label(numeric)} is {round(total, 4):.15g}")
+    if amounts and lower & (_MOST | _LEAST):
+        best = (max if lower & _MOST else min)(amounts, key=lambda at: amounts[at])
+        return ". ".join([*lines[1 if head else 0 :], _fields(kept[best], question, outcome)])
     if all(list(row) == [""] for row in kept):
         return ". ".join([*lines, ", ".join(str(row[""]) for row in kept)])
     told = kept[:_MOST_RECORDS]
     return ". ".join([*lines, *(_fields(row, question, outcome, brief=len(told) > 1) for row in told)])
 
 
-def _comparable(value: Any) -> tuple[float, str]:
-    try:
-        return float(value), ""
-    except (TypeError, ValueError):
-        return 0.0, str(value)
+def _amount(value: Any) -> float | None:
+    """Return a number, or a date as one that can be compared."""
+    text = str(value)
+    if re.fullmatch(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?", text):
+        return float(text)
+    return float(re.sub(r"\D", "", text)[:14]) if re.match(r"\d{4}-\d{2}-\d{2}", text) else None
 
 
 def _measure(rows: Sequence[Mapping[str, Any]], question: str) -> str | None:
     """Return the numeric or dated field that a question measures records by."""
     asked = alike(question)
-    fields = [key for key in rows[0] if all(_measured(row.get(key)) for row in rows)] if rows else []
-    plain = [key for key in fields if not key.lower().endswith("id")]
-    named = [
-        key for key in plain if stems(label(key)) & asked or any(shares_stem(word, asked) for word in stems(label(key)))
-    ]
+    keys = rows[0] if rows else ()
+    plain = [key for key in keys if key[-2:].lower() != "id" and all(_amount(row.get(key)) is not None for row in rows)]
+    named = [key for key in plain if any(shares_stem(word, asked) for word in stems(label(key)))]
     return next(iter([*named, *plain]), None)
-
-
-def _measured(value: Any) -> bool:
-    if isinstance(value, bool):
-        return False
-    return isinstance(value, int | float) or bool(re.fullmatch(r"-?\d+(?:\.\d+)?|\d{4}-\d{2}-\d{2}.*", str(value)))
 
 
 def _meant(rows: Sequence[Mapping[str, Any]], question: str, outcome: Outcome) -> list[Mapping[str, Any]]:
     """Return the records whose values the question names most of; all of them if it names none."""
-    asked = stems(question)
+    asked, given = stems(question), {shown(value) for value in outcome.call.arguments.values() if _weekday(value)}
     if "tomorrow" in question.lower() and len(rows) > 1 and any(_weekday(value) for value in rows[0].values()):
         return [rows[1]]
-    given = {shown(value) for value in outcome.call.arguments.values() if _weekday(value)}
-    whole = list(rows)
-    rows = [{key: value for key, value in row.items() if shown(value) not in given} for row in rows]
-    values = [{word for value in row.values() for word in _named_by(value)} for row in rows]
-    common = set.intersection(*values) if len(rows) > 1 else set()
 
-    def weight(row: Mapping[str, Any], words: set[str]) -> float:
-        named = [re.escape(str(value)) for value in row.values() if len(str(value)) > 1]
+    def weight(row: Mapping[str, Any]) -> float:
+        telling = [value for value in row.values() if shown(value) not in given]
+        named = [re.escape(str(value)) for value in telling if len(str(value)) > 1]
         exact = sum(bool(re.search(rf"(?<![\w.-]){each}(?![\w-])", question, re.IGNORECASE)) for each in named)
-        return 2.0 * exact + len((words - common) & asked)
+        return 2.0 * exact + len({word for value in telling for word in _named_by(value)} & asked)
 
-    weights = [weight(row, words) for words, row in zip(values, rows, strict=True)]
-    best = max(weights)
-    return [row for row, each in zip(whole, weights, strict=True) if each == best] if best > 0 else whole
+    weights = [weight(row) for row in rows]
+    return [row for row, each in zip(rows, weights, strict=True) if each == max(weights)]
 
 
 def _named_by(value: Any) -> set[str]:
@@ -208,29 +191,21 @@ def _fields(row: Mapping[str, Any], question: str, outcome: Outcome, *, brief: b
     if list(filled) == [""]:
         return shown(filled[""])
     asked = stems(question)
-    exact = alike(question) - FORM
     wanted = [key for key in filled if any(shares_stem(word, asked) for word in stems(label(key)))]
-    wanted = wanted or [key for key in filled if stems(label(key)) & exact and not brief]
     names = [key for key in filled if label(key).split()[-1:] and label(key).split()[-1] in _NAMES][:2]
-    keys = list(filled)[: 5 if brief else _MOST_FIELDS]
-    if set(wanted) - set(names):
-        keys = list(dict.fromkeys([*names, *wanted]))
-    if not brief and len(filled) <= _FEW_FIELDS:
-        keys = list(filled)
     if len(filled) == 1:
         (key, value), about = (
             next(iter(filled.items())),
             ", ".join(shown(each) for each in outcome.call.arguments.values()),
         )
         return f"The {label(key)}{f' for {about}' if about and len(about) < 60 else ''} is {shown(value)}"
-    return _listed({key: filled[key] for key in filled if key in keys})
+    if brief or len(filled) > _FEW_FIELDS:
+        some = list(filled)[: 5 if brief else _MOST_FIELDS]
+        keys = {*names, *wanted} if set(wanted) - set(names) else {*some}
+        filled = {key: value for key, value in filled.items() if key in keys}
+    return _listed(filled)
 
 
 def _listed(fields: Mapping[str, Any]) -> str:
-    return "; ".join(
-        f"{label(key)}: {_cut(shown(value))}" for key, value in fields.items() if value not in (None, "", [], {})
-    )
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 400 else f"{text[:400]}…"
+    told = {label(key): shown(value) for key, value in fields.items() if value not in (None, "", [], {})}
+    return "; ".join(f"{key}: {text if len(text) <= 400 else f'{text[:400]}…'}" for key, text in told.items())

@@ -97,15 +97,13 @@ def _overlap(one: Span, other: Span) -> bool:
 def _candidates(
     parameter: Parameter, conversation: Conversation, own: set[str], found: Sequence[str]
 ) -> Iterator[tuple[float, Any, Span | None]]:
-    schema = parameter.schema
+    schema, kind = parameter.schema, schema_type(parameter.schema)
     if parameter.options:
         yield from _choices(parameter, conversation)
         return
-    kind = schema_type(schema)
     if parameter.name in found and parameter.kind != "sql" and kind in ("string", "integer"):
-        yield from (
-            (20.0 - at, value, None) for at, value in enumerate(taken_from_results(parameter, conversation)[:3])
-        )
+        taken = taken_from_results(parameter, conversation)[:3]
+        yield from ((20.0 - at, value, None) for at, value in enumerate(taken))
     if kind in ("integer", "number"):
         for span in conversation.asked:
             if span.kind == "number" and (score := fit_number(parameter, span)) > 0:
@@ -113,9 +111,8 @@ def _candidates(
     elif kind == "string" and parameter.kind == "query":
         yield from ((2.0 - at / 4, value, None) for at, value in enumerate(queries(conversation, own)[:5]))
     elif kind == "string" and parameter.kind == "sql":
-        yield from (
-            (8.0 - at, each, None) for at, each in enumerate(_statements(conversation, parameter.name in found))
-        )
+        statements = _statements(conversation, parameter.name in found)
+        yield from ((8.0 - at, each, None) for at, each in enumerate(statements))
     elif kind == "string":
         for span in conversation.asked:
             if (score := fit(parameter, span, own)) > 0 and (value := written(parameter, span)) is not None:
@@ -130,15 +127,9 @@ def _choices(parameter: Parameter, conversation: Conversation) -> Iterator[tuple
     said = stems(conversation.topic)
     for option in parameter.options:
         words = {stem(word) for word in split_identifier(str(option))}
-        same = [
-            span for span in conversation.asked if (words and stems(span.text) == words) or span.text == str(option)
-        ]
+        same = [each for each in conversation.asked if stems(each.text) == words > set() or each.text == str(option)]
         if same:
-            form = same[0].text.lower()
-            exact = 0.2 if form == str(option).lower() else 0.1 if form.rstrip("s") == str(option).lower() else 0.0
-            yield 4.0 + exact + beside(parameter, same[0]), option, same[0]
-        elif words and all(shares_stem(word, said) for word in words):
-            yield 3.5, option, None
+            yield 4.0 + beside(parameter, same[0]), option, same[0]
         elif any(shares_stem(word, said) for word in words if len(word) > 2):
             yield 3.0, option, None
 
@@ -149,14 +140,10 @@ def queries(conversation: Conversation, own: set[str]) -> list[str]:
     known = stems(conversation.system) | own
     quotes = [span.text for span in asked if span.kind in ("quote", "email", "url")]
     names = [span.text for span in asked if span.kind in ("name", "id", "code") and not stems(span.text) & known]
-    words = [
-        span.text
-        for span in asked
-        if span.kind not in ("phrase", "expression", "quote") and not stems(span.text) & (own | FORM)
-    ]
-    single = sorted(
-        (span.text for span in asked if span.kind == "word" and not stems(span.text) & (own | FORM)), key=len
-    )
+    told = [span for span in asked if span.kind not in ("phrase", "expression", "quote")]
+    told = [span for span in told if not stems(span.text) & (own | FORM)]
+    words = [span.text for span in told]
+    single = sorted((span.text for span in told if span.kind == "word"), key=len)
     joined = [" ".join(words[:8])] if words else []
     few = bool(names) and len(words) > len(names)
     phrases = [span.text for span in asked if span.kind == "phrase" and not stems(span.text) & own]
@@ -166,8 +153,10 @@ def queries(conversation: Conversation, own: set[str]) -> list[str]:
 
 def _statements(conversation: Conversation, found: bool) -> list[str]:
     """Return statements of SQL: those that the question has, or all rows of the table that it names."""
-    if written := re.search(r"\bselect\b.+", conversation.question, re.IGNORECASE | re.DOTALL):
-        return [written[0].strip("`\"'")]
+    if told := re.search(r"\bselect\b[^`;?]+", conversation.question, re.IGNORECASE):
+        whole = told[0].strip(' ."\n')
+        # Where it ends is tried: "SELECT … and tell me" may go on after it.
+        return [whole, *(whole[: each.start()] for each in reversed([*re.finditer(r",? (?:and|then) ", whole)]))]
     table = Parameter("table_name", {}, required=True)
     asked = [span.text for span in conversation.asked if span.kind != "phrase" and beside(table, span) >= 2.5]
     tables = asked or (named(table, conversation)[:3] if found else [])

@@ -78,18 +78,13 @@ def corrected(tool: ChatTool, failed: Outcome, filled: Filled, conversation: Con
                 yield from ({**given, name: each} for each in _below(value, error, conversation))
             names = [each for each in offered(error) if value not in each]
             yield from ({**given, name: each} for each in nearest(names, value, conversation)[:2])
-            if time := re.search(r"\bHH:MM(:SS)?\b", error):
-                yield {**given, name: f"{value[:5]}{':00' if time[1] else ''}"}
     for name in order:
         value = given[name]
         if isinstance(value, str) and name in filled.arguments:
-            parameter = parameters[name]
-            if value.islower() and parameter.kind in ("name", "id", ""):
-                yield {**given, name: value.title()}
-            yield from ({**given, name: each} for each in filled.others.get(name, ())[:4] if each not in given.values())
-            if parameter.kind not in ("query", "sql", "path", "url", "quote"):
-                forms = (value.lower(), value.upper(), re.sub(r"\W+", "_", value.lower()), value.rstrip("s"))
-                yield from ({**given, name: each} for each in forms if each != value)
+            forms = [value.title(), value.lower(), value.upper(), re.sub(r"\W+", "_", value.lower())]
+            forms = [*forms, value.rstrip("s")] if parameters[name].kind in ("name", "id", "") else []
+            tries = (*forms[: value.islower()], *filled.others.get(name, ())[:4], *forms)
+            yield from ({**given, name: each} for each in tries if each not in given.values())
 
 
 def _below(path: str, error: str, conversation: Conversation) -> Iterator[str]:

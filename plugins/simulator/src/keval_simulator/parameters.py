@@ -12,7 +12,7 @@ import attrs
 
 from keval_simulator.schema import Schema, properties_of, required_of, resolved
 from keval_simulator.spans import Span
-from keval_simulator.words import STOP, lexicon, split_identifier, stem, stems
+from keval_simulator.words import lexicon, split_identifier, stem, stems
 
 _KINDS = {
     word: kind
@@ -33,41 +33,31 @@ _KINDS = {
     }.items()
     for word in words.split()
 }
-_ALLOWED: Mapping[str, tuple[str, ...]] = {
-    "id": ("id", "code", "number", "quote", "name", "initial", "word", "path"),
-    "name": ("name", "quote", "code", "id", "phrase", "word", "path", "initial"),
-    "path": ("path", "quote", "url"),
-    "url": ("url", "path"),
-    "email": ("email",),
-    "date": ("date",),
-    "time": ("time",),
-    "expression": ("expression", "quote"),
-    "quote": (
-        "quote",
-        "expression",
-        "id",
-        "url",
-        "email",
-        "name",
-        "path",
-        "code",
-        "phrase",
-        "word",
-        "number",
-        "date",
-        "time",
-    ),
-    "currency": ("code", "id", "word"),
-    "zone": ("path", "code", "name", "initial"),
+_ALLOWED: Mapping[str, Sequence[str]] = {
+    kind: allowed.split()
+    for kind, allowed in {
+        "id": "id code number quote name initial word path",
+        "name": "name quote code id phrase word path initial",
+        "path": "path quote url",
+        "url": "url path",
+        "email": "email",
+        "date": "date",
+        "time": "time",
+        "expression": "expression quote",
+        "quote": "quote expression id url email name path code phrase word number date time",
+        "currency": "code id word",
+        "zone": "path code name initial",
+        "": "quote name id code email url path initial phrase word number date time",
+    }.items()
 }
 """The kinds of spans that may be given for each kind of parameter, the best first; a day may also be a word."""
-_ANY = ("quote", "name", "id", "code", "email", "url", "path", "initial", "phrase", "word", "number", "date", "time")
 _SOURCES = lexicon("from source src base origin start begin since old first")
 _TARGETS = lexicon("to target destination dest end into until new second")
 _PREPOSITIONS = lexicon("to from in for of at by on")
 _LINKS = lexicon("number no id is of the a called named code with equals under at")
 _LEADING = lexicon("of for in on called named about with to from")
 _MEASURES = lexicon("degrees in of")
+_COUNTS = lexicon("top first last latest limit")
 _LIMITS = lexicon("limit max count top n size k results number maximum")
 FORM = stems("""
     long large many much often must may mean happen take need use work get one say list show find give search look tell
@@ -133,13 +123,8 @@ def parameters_of(schema: Schema) -> list[Parameter]:
 
 def fit_number(parameter: Parameter, span: Span) -> float:
     """Tell how well a number fits: its unit or its name is beside it, as in "5 days" and "limit 10"."""
-    schema, words = parameter.schema, set(parameter.words)
     score = 2.0 + beside(parameter, span)
-    if words & _LIMITS and span.before[:1] and span.before[0] in ("top", "first", "last", "latest", "limit"):
-        score += 3
-    low, high = schema.get("minimum"), schema.get("maximum")
-    outside = (low is not None and span.number < low) or (high is not None and span.number > high)
-    return score - outside * 0.5
+    return score + 3.0 * bool(set(parameter.words) & _LIMITS and _COUNTS.intersection(span.before[:1]))
 
 
 def beside(parameter: Parameter, span: Span) -> float:
@@ -159,48 +144,30 @@ def beside(parameter: Parameter, span: Span) -> float:
         score += 1.5 if counted or (len(near) > 1 and near[0] == "in" and re.fullmatch(r"\d+|[ap]m", near[1])) else 0.0
     if names & _TARGETS and near[:1] and not counted:
         score += 2.0 if near[0] in ("to", "into", "until") else 1.0 if near[0] in ("and", "in", "many") else 0.0
-    if names & {"unit", "units", "currency"} and not names & _TARGETS and counted:
-        score += 1.5
     return score
 
 
 def fit(parameter: Parameter, span: Span, own: set[str]) -> float:
     """Tell how well a span fits a text parameter; 0 if it does not."""
     kind = parameter.kind
-    allowed = _ALLOWED.get(kind, _ANY)
+    allowed = _ALLOWED.get(kind, _ALLOWED[""])
     if span.kind not in allowed or (parameter.schema.get("format") == "date" and not span.text[:1].isdigit()):
         return 0.0
     if set(split_identifier(span.text)) <= set(parameter.words):
         return 0.0
-    near = beside(parameter, span)
-    loose = span.kind in ("word", "phrase")
-    words = stems(span.text)
-    if loose and (words & own or words & stems(" ".join(parameter.words)) or words <= FORM):
-        return 0.0
-    rank = allowed.index(span.kind)
+    near, rank = beside(parameter, span), allowed.index(span.kind)
     score = (3.0 if rank == 0 and kind else 2.0 - 0.15 * rank) + near
     if span.kind == "initial":
-        score = 1.0 if len(span.after) < 2 else 0.2
-    if kind == "id" and not near and span.before and stem(span.before[0]) not in FORM and span.before[0] not in STOP:
-        score -= 1.5  # "order 4711" is no customer's number
-    if loose:
+        return 1.0 if len(span.after) < 2 else 0.2
+    if span.kind in ("word", "phrase"):
         # A word of the question is a value if something says so: a name, a preposition, a definite article.
-        leading = bool(span.before) and span.before[0] in _LEADING
-        definite = bool(span.before) and span.before[0] == "the" and span.kind == "word"
-        score = score if near or leading else 0.2 if definite else 0.0
-    if (
-        span.before
-        and span.before[0] not in STOP
-        and stem(span.before[0]) in stems(parameter.about)
-        and span.kind == "id"
-    ):
-        score += 1.5
-    shapes = {_shape(each) for each in parameter.examples}
-    return score + (1.0 if _shape(span.text) in shapes and not loose else 0.0)
-
-
-def _shape(text: str) -> str:
-    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "9", text))
+        before = span.before[:1]
+        definite = before == ("the",) and span.kind == "word"
+        words = stems(span.text)
+        if words & own or words <= FORM or not (near or definite or _LEADING.intersection(before)):
+            return 0.0
+        return 0.2 if definite and not near else score
+    return score
 
 
 def written(parameter: Parameter, span: Span) -> str | None:

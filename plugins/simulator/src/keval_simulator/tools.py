@@ -159,8 +159,8 @@ def chosen(tools: Sequence[ChatTool], conversation: Conversation) -> list[ChatTo
     fits = {tool.name: _fitness(tool, tools, conversation) for tool in open_to}
     ranked = sorted(open_to, key=lambda tool: -votes[tool.name] - fits[tool.name])
     able = [tool for tool in ranked if max(votes[tool.name] + fits[tool.name], 2 * named[tool.name]) >= _NEEDED]
-    best, *others = able or [tool for tool in ranked if fits[tool.name] >= 0] or [None]
-    return [best, *[tool for tool in others if fits[tool.name] >= 0][:2]] if best else []
+    able = able or [tool for tool in ranked if fits[tool.name] >= 0]
+    return [*able[:1], *[tool for tool in able[1:] if fits[tool.name] >= 0][:2]]
 
 
 def _weights(tool: ChatTool) -> dict[str, float]:
