@@ -7,5 +7,10 @@ answer against an option, else against a place in the sample; without either the
 from keval import lazily
 
 __getattr__, __dir__, __all__ = lazily(
-    __name__, {"keval_metrics_basic.answers": "Contains", "keval_metrics_basic.json_schema": "compiled time_limit"}
+    __name__,
+    {
+        "keval_metrics_basic.answers": "Contains",
+        "keval_metrics_basic.facts": "Fact comparable facts_in unfenced",
+        "keval_metrics_basic.json_schema": "compiled time_limit",
+    },
 )

@@ -5,4 +5,10 @@ answer against an option, else against a place in the sample; without either the
 """
 
 from keval_metrics_basic.answers import Contains as Contains
+from keval_metrics_basic.facts import (
+    Fact as Fact,
+    comparable as comparable,
+    facts_in as facts_in,
+    unfenced as unfenced,
+)
 from keval_metrics_basic.json_schema import compiled as compiled, time_limit as time_limit

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from keval_simulator.judge.comparison import ALIKE, SAYINGS, Text, contradictions, covers, known, share
-from keval_simulator.judge.facts import Fact
+from keval_simulator.judge.comparison import ALIKE, contradictions
+from keval_simulator.judge.facts import Text, share
 from keval_simulator.judge.prompt import Sections
 from keval_simulator.judge.verdict import FILLER
 from keval_simulator.schema import Schema, properties_of, resolved
@@ -56,7 +56,7 @@ def _golden_claims(sections: Sections) -> Iterator[dict[str, Any]]:
         covered = _has(whole, read)
         near = max(
             said,
-            key=lambda each: (any(covers(each[1], fact, ()) for fact in read.facts), share(read.words, each[1].words)),
+            key=lambda each: (any(map(each[1].has, read.facts)), share(read.words, each[1].words)),
             default=(sections.response or "", whole),
         )
         yield {"text": claim, "covered": covered, "by": near[0] if covered else ""}
@@ -64,13 +64,13 @@ def _golden_claims(sections: Sections) -> Iterator[dict[str, Any]]:
 
 def _stated(text: str) -> Iterator[str]:
     """Yield the clauses of a text that have a fact, and the sentences without one that have words enough."""
-    for statement in Text.read(text).statements:
-        if any(fact.kind == "absence" for fact in statement.facts):
+    for each in Text.read(text).sentences:
+        if Text.read(each.text).unknown:
             continue  # to say that something is not known claims nothing
-        if statement.facts:
-            yield from (each.text for each in statement.clauses if each.facts and re.search(r"[^\W\d_]", each.text))
-        elif len(statement.words) >= _FEWEST_WORDS and not FILLER.search(statement.text):
-            yield statement.text
+        if each.facts:
+            yield from (one.text for one in each.clauses if one.facts and re.search(r"[^\W\d_]", one.text))
+        elif len(each.words) >= _FEWEST_WORDS and not FILLER.search(each.text):
+            yield each.text
 
 
 def _says(source: Text, claim: Text, question: Text) -> str:
@@ -81,5 +81,4 @@ def _says(source: Text, claim: Text, question: Text) -> str:
 
 def _has(source: Text, claim: Text) -> bool:
     """Tell whether a source has all facts of a claim, or, where it has none, most of its words."""
-    facts: list[Fact] = [fact for fact in claim.facts if fact.kind not in SAYINGS and not fact.initial]
-    return all(known(source, fact) for fact in facts) if facts else share(claim.words, source.words) >= ALIKE
+    return all(map(source.has, claim.facts)) if claim.facts else share(claim.words, source.words) >= ALIKE

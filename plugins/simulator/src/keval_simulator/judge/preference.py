@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from keval_simulator.judge.comparison import Text, contradictions, covers
+from keval_simulator.judge.comparison import contradictions
+from keval_simulator.judge.facts import Text
 from keval_simulator.judge.prompt import Sections
 from keval_simulator.schema import Schema, Suggest, schema_type
 
@@ -31,6 +32,5 @@ def preference(sections: Sections) -> Suggest:
 
 def _right(sections: Sections, response: str | None) -> int:
     golden, said, question = map(Text.read, (sections.golden, response or "", sections.question))
-    facts = [fact for fact in golden.facts if not fact.initial]
     wrong = contradictions(golden, said, question) if sections.golden else []
-    return sum(covers(said, fact, facts) for fact in facts) - len(wrong)
+    return sum(map(said.has, golden.facts)) - len(wrong)

@@ -6,18 +6,31 @@ The thresholds follow the level descriptions of k-eval.md, Metrics, with a level
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from random import Random
 from typing import Any, Literal, TypeAlias
 
 import attrs
 
-from keval_simulator.judge.comparison import Contradiction, Text, added, agrees, contradictions, covers
-from keval_simulator.judge.facts import Fact, Statement
+from keval_simulator.judge.comparison import Contradiction, agrees, contradictions, short
+from keval_simulator.judge.facts import Text, share
 from keval_simulator.judge.prompt import Sections
 from keval_simulator.schema import Schema, Suggest, schema_type
-from keval_simulator.words import sentences, shares_stem, split_identifier
+from keval_simulator.words import sentences, split_identifier
 
+Aspect: TypeAlias = Literal["factual", "complete", "clear"]
+
+WOBBLE = 0.03
+"""How far seed and repetition move a measure at most, on 0..1: only borderline values change their level."""
+_FACTS = 0.7
+"""The share of facts in coverage, beside the golden answer's other words."""
+_STRICT = 1.5
+"""The exponent that makes half of the facts less than half of the coverage, as what is critical is missing."""
+_FEW_WORDS = 3
+"""Fewer words than so many count for less than their share."""
+_ENOUGH_WORDS = 0.75
+"""The share of words that counts as all of them, as nobody says a thing in the same words."""
+_MOST_CLAIMS = 8
 FILLER = re.compile(
     r"\b(?:great question|good question|i'?d be happy to|happy to help|sure,|certainly|of course[,!]|as an ai|"
     r"here is what i found|based on what i looked up|i hope (?:this|that) helps|let me know if|feel free to|"
@@ -28,67 +41,8 @@ _STRUCTURE = re.compile(r"^\s*(?:[-*•]\s|\d+[.)]\s|#+\s|```|\|)", re.MULTILINE
 _CODE = re.compile(r"`[^`]+`|```")
 _PLENTY = 25
 """Words that any answer may have, however short the golden one is."""
-
-
-@attrs.frozen
-class Clarity:
-    """A measure on 0..1 with what lowered it, most grave first."""
-
-    value: float
-    remarks: tuple[str, ...]
-
-
-def clarity(response: str, golden: str, said: tuple[Statement, ...], answering: list[bool]) -> Clarity:
-    """Measure length against need, structure, filler, repetition, code marked as such, and an early answer.
-
-    `said` are the response's statements and `answering` says of each whether it has a fact of the golden answer.
-    """
-    words, need = len(response.split()), max(len(golden.split()), _PLENTY)
-    structured = bool(_STRUCTURE.search(response)) or response.count("\n\n") >= words / 100
-    parts = [part.lower() for part in sentences(response)]
-    filler = len(FILLER.findall(response.replace("’", "'")))
-    late = next((at for at, answers in enumerate(answering) if answers), 0)
-    bare_code = any(fact.kind in ("flag", "command") for each in said for fact in each.facts)
-    lost = {
-        "it is a wall of text": 0.5 if words > 250 and not structured else 0.0,
-        "a long text has no structure": 0.25 if 110 < words <= 250 and not structured else 0.0,
-        "it is many times as long as it needs to be": 0.45 if words > 12 * need else 0.0,
-        "it is much longer than it needs to be": 0.2 if 5 * need < words <= 12 * need else 0.0,
-        "the answer comes late": 0.2 if late >= 3 else 0.0,
-        "it repeats itself": 0.2 if len(set(parts)) < len(parts) else 0.0,
-        "its sentences are long": 0.15 if words > 35 * max(len(parts), 1) else 0.0,
-        "commands are not marked as code": 0.15 if bare_code and not _CODE.search(response) else 0.0,
-        "it has filler": min(0.14 * filler, 0.4),
-    }
-    remarks = sorted((remark for remark, loss in lost.items() if loss), key=lambda remark: -lost[remark])
-    return Clarity(max(1 - sum(lost.values()), 0.0), tuple(remarks))
-
-
-Aspect: TypeAlias = Literal["factual", "complete", "clear"]
-
-WOBBLE = 0.03
-"""How far seed and repetition move a measure at most, on 0..1: only borderline values change their level."""
-
-_WEIGHTS = {"name": 0.8, "identifier": 0.8}
-_ASKED = 0.2
-"""The weight of a fact or word that is in the question already, as to repeat it is no answer."""
-_HARD = 0.7
-"""The share of the facts in coverage, beside the golden answer's other words."""
-_PRIMARY = 1.5
-"""How much more the first fact counts."""
-_STRICT = 1.5
-"""The exponent that makes half of the facts less than half of the coverage."""
-_FEW_WORDS = 3.0
-"""Fewer words than so many count for less than their share."""
-_ENOUGH_WORDS = 0.75
-"""The share of words that counts as all of them, as nobody says a thing in the same words."""
-_MOST_CLAIMS = 8
-_EVASIVE = re.compile(
-    r"\b(?:i|we)\b[^.!?]{0,30}(?:\bcannot|n't|\bnot|\bunable)\b[^.!?]{0,40}"
-    r"\b(?:know|tell|say|sure|certain|verify|find|answer|help|look|access|source|information|data)\b"
-    r"|\b(?:no access|no information|no data|no idea|not sure|unable to (?:find|answer|verify|help|look))\b",
-    re.IGNORECASE,
-)
+_ANSWERS = 0.4
+"""The share of a golden answer's words from which on a sentence answers."""
 
 
 @attrs.frozen
@@ -123,13 +77,54 @@ def judge(sections: Sections, rng: Random) -> Verdict:
     `rng` is drawn from for the wobble only, so that it must not depend on what is judged.
     """
     wobble = [rng.uniform(-WOBBLE, WOBBLE) for _ in range(3)]
-    if not re.search(r"\w", sections.response or ""):
+    said = _without_echo(sections)
+    if not re.search(r"\w", said):
         empty = f"{_MARK}the response is empty."
         return Verdict(0.0, 0.0, 0.0, {"factual": empty, "complete": empty, "clear": empty})
-    found = _compare(attrs.evolve(sections, response=_without_echo(sections)))
-    measures = (_factual(found), found.complete, found.clear)
-    factual, complete, clear = (min(max(m + w, 0.0), 1.0) for m, w in zip(measures, wobble, strict=True))
-    return Verdict(factual, complete, clear, _reasons(found), _claims(found))
+    golden, response, question = map(Text.read, (sections.golden, said, sections.question))
+    wrong = contradictions(golden, response, question) if sections.golden else []
+    wanted = {fact.said: response.has(fact) for fact in golden.facts if not question.has(fact)}
+    if golden.unknown:
+        wanted["it is not known"] = response.unknown
+    if golden.lead:
+        wanted[golden.lead] = agrees(golden, response)
+    wanted |= {each.golden: False for each in wrong if each.denial}
+    words = golden.other_words - (question.words if wanted else frozenset())
+    covered = share(words, response.words)
+    evasive = response.unknown and not golden.unknown and not any(wanted.values()) and covered < 0.5
+    complete = 0.0 if evasive else _coverage(wanted, words, covered) if sections.golden else 0.5
+    # What is missing costs a little, what is contradicted much.
+    factual = min(
+        0.25 if evasive else 0.2 + 0.8 * complete,
+        *(0.5 if each.also else 0.0 if each.harmful else 0.25 for each in wrong),
+        1.0,
+    )
+    clear, remarks = _clarity(said, golden, response, question)
+    if sections.golden and complete < 0.4:
+        # A form cannot be better than what there is to be found in it.
+        clear = min(clear, 0.3 if complete < 0.2 else 0.6)
+        remarks.insert(0, "it does not answer" if evasive else "little of the answer is in it")
+    factual, complete, clear = (
+        min(max(each + by, 0.0), 1.0) for each, by in zip((factual, complete, clear), wobble, strict=True)
+    )
+    told: dict[Aspect, str] = {
+        "factual": _factual_reason(wrong, little=bool(sections.golden) and complete < 0.6),
+        "complete": f"{sum(wanted.values())} of {len(wanted)} facts of the golden answer are in the response"
+        if wanted
+        else f"{covered:.0%} of the golden answer's words are in the response"
+        if sections.golden
+        else "there is no golden answer to hold the response against",
+        "clear": "; ".join(remarks) or "the answer is easy to find and to read",
+    }
+    if missing := [fact for fact, there in wanted.items() if not there]:
+        told["complete"] += f"; missing: {_listed(missing)}"
+    if evasive:
+        told["complete"] += "; it declines to answer"
+    unverified = _unverified(
+        response, (golden, question, Text.read(sections.earlier)), {each.response for each in wrong}
+    )
+    reasons: dict[Aspect, str] = {aspect: f"{_MARK}{reason}." for aspect, reason in told.items()}
+    return Verdict(factual, complete, clear, reasons, unverified)
 
 
 def _without_echo(sections: Sections) -> str:
@@ -139,153 +134,64 @@ def _without_echo(sections: Sections) -> str:
     return re.sub(re.escape(asked), "it", response, flags=re.IGNORECASE) if len(asked.split()) > 3 else response
 
 
-@attrs.frozen
-class _Comparison:
-    """What a response has of the golden answer; `present` and `missing` are the golden answer's facts."""
-
-    present: Sequence[Fact]
-    missing: Sequence[Fact]
-    words: float
-    complete: float
-    evasive: bool
-    wrong: Sequence[Contradiction]
-    clear: float
-    remarks: Sequence[str]
-    new: Sequence[tuple[Statement, list[Fact]]]
-    golden: bool
+def _coverage(wanted: Mapping[str, bool], words: Collection[str], covered: float) -> float:
+    """Weigh which facts are there and the share of the other words that is covered; few words weigh less."""
+    hard, soft = _FACTS * bool(wanted), (1 - _FACTS) * min(len(words) / _FEW_WORDS, 1.0)
+    had = hard * (sum(wanted.values()) / max(len(wanted), 1)) ** _STRICT + soft * min(covered / _ENOUGH_WORDS, 1.0)
+    return had / (hard + soft) if hard + soft else 1.0
 
 
-def _compare(sections: Sections) -> _Comparison:
-    golden, response, question = map(Text.read, (sections.golden, sections.response or "", sections.question))
-    facts = [fact for fact in golden.facts if not fact.initial]
-    present = [
-        fact for fact in facts if covers(response, fact, facts) or (fact.kind == "answer" and agrees(golden, response))
-    ]
-    words = _words(golden, response, question)
-    telling = [fact for fact in present if not covers(question, fact, facts)]
-    unknown = any(fact.kind == "absence" for fact in facts)
-    evasive = bool(
-        _EVASIVE.search((sections.response or "").replace("’", "'"))
-        and not telling
-        and words.share < 0.5
-        and not unknown
+def _clarity(said: str, golden: Text, response: Text, question: Text) -> tuple[float, list[str]]:
+    """Measure length against need, structure, filler, repetition, code marked as such, and an early answer.
+
+    Return the measure on 0..1 and what lowered it, most grave first.
+    """
+    words, need = len(said.split()), max(len(golden.plain.split()), _PLENTY)
+    structured = bool(_STRUCTURE.search(said)) or said.count("\n\n") >= words / 100
+    parts = [part.lower() for part in sentences(said)]
+    telling = golden.other_words - question.words
+    answering = (
+        any(golden.has(fact) and not question.has(fact) for fact in each.facts)
+        or share(telling, each.words) >= _ANSWERS
+        for each in response.sentences
     )
-    wrong = contradictions(golden, response, question) if sections.golden else []
-    coverage = _coverage(facts, present, words, question) if sections.golden else 0.5
-    complete = min(coverage, 0.08) if evasive else coverage
-    answering = [
-        any(covers(golden, fact, ()) and not covers(question, fact, ()) for fact in each.facts)
-        or _shared(golden.words - question.words, each.words) >= 0.4
-        for each in response.statements
-    ]
-    form = clarity(sections.response or "", sections.golden, response.statements, answering)
-    remarks, clear = [*form.remarks], form.value
-    if sections.golden and (evasive or complete < 0.4):
-        # A form cannot be better than what there is to be found in it.
-        clear = min(clear, 0.3 if evasive or complete < 0.2 else 0.6)
-        remarks.insert(0, "it does not answer" if evasive else "little of the answer is in it")
-    replaced = {each.response for each in wrong}
-    texts = (golden, question, Text.read(sections.earlier))
-    new = [
-        (each, kept)
-        for each, extra in added(response, texts)
-        if (kept := [fact for fact in extra if fact.said not in replaced])
-    ]
-    missing = [fact for fact in facts if fact not in present]
-    return _Comparison(
-        present, missing, words.share, complete, evasive, wrong, clear, remarks, new, bool(sections.golden.strip())
-    )
-
-
-def _coverage(facts: Sequence[Fact], present: Sequence[Fact], words: _Words, question: Text) -> float:
-    """Weigh facts and words; where the facts are few or known from the question, the words count for more."""
-    weights = [_WEIGHTS.get(fact.kind, 1.0) * (_ASKED if covers(question, fact, facts) else 1.0) for fact in facts]
-    # What a golden answer says first, and the question did not, is most often what was asked for.
-    first = next((at for at, weight in enumerate(weights) if weight > _ASKED), None)
-    if first is not None:
-        weights[first] *= _PRIMARY
-    whole = sum(weights)
-    had = sum(weight for weight, fact in zip(weights, facts, strict=True) if fact in present)
-    hard, soft = _HARD * min(whole, 1.0), (1 - _HARD) * min(words.weight / _FEW_WORDS, 1.0)
-    if not hard + soft:
-        return 1.0
-    # Raised, as an answer with half of the facts misses what is critical.
-    share = (had / whole) ** _STRICT if whole else 0.0
-    return (hard * share + soft * min(words.share / _ENOUGH_WORDS, 1.0)) / (hard + soft)
-
-
-@attrs.frozen
-class _Words:
-    """How much the golden answer's words weigh, and which share of that the response has."""
-
-    weight: float
-    share: float
-
-
-def _words(golden: Text, response: Text, question: Text) -> _Words:
-    weights = {  # sorted, as a sum of floats depends on the order
-        word: _ASKED if shares_stem(word, question.words) else 1.0
-        for each in golden.statements
-        for word in sorted(each.words)
+    bare_code = any(fact.kind == "flag" for fact in response.facts) and not _CODE.search(said)
+    lost = {
+        "it is a wall of text": 0.5 if words > 250 and not structured else 0.0,
+        "a long text has no structure": 0.25 if 110 < words <= 250 and not structured else 0.0,
+        "it is many times as long as it needs to be": 0.45 if words > 12 * need else 0.0,
+        "it is much longer than it needs to be": 0.2 if 5 * need < words <= 12 * need else 0.0,
+        "the answer comes late": 0.2 if next((at for at, each in enumerate(answering) if each), 0) >= 3 else 0.0,
+        "it repeats itself": 0.2 if len(set(parts)) < len(parts) else 0.0,
+        "commands are not marked as code": 0.15 if bare_code else 0.0,
+        "it has filler": min(0.14 * len(FILLER.findall(said.replace("’", "'"))), 0.4),
     }
-    whole = sum(weights.values())
-    had = sum(weight for word, weight in weights.items() if shares_stem(word, response.words))
-    return _Words(whole, had / whole if whole else 1.0)
+    remarks = sorted((remark for remark, loss in lost.items() if loss), key=lambda remark: -lost[remark])
+    return max(1 - sum(lost.values()), 0.0), remarks
 
 
-def _shared(golden: frozenset[str], words: frozenset[str]) -> float:
-    return len(golden & words) / len(golden) if golden else 1.0
+def _factual_reason(wrong: Sequence[Contradiction], *, little: bool) -> str:
+    if wrong:
+        told = (f"“{each.response}” where it has “{each.golden}”" for each in wrong[:3])
+        return f"the response contradicts the golden answer: {'; '.join(told)}"
+    return "nothing in the response contradicts the golden answer" + ", but much of that is not there" * little
 
 
-def _factual(found: _Comparison) -> float:
-    """Measure factual adherence: what is missing costs a little, what is contradicted much."""
-    if found.evasive:
-        return 0.25
-    value = 0.2 + 0.8 * found.complete
-    for each in found.wrong:
-        value = min(value, 0.5 if each.also else 0.0 if each.harmful else 0.25)
-    return value
-
-
-def _reasons(found: _Comparison) -> dict[Aspect, str]:
-    total = len(found.present) + len(found.missing)
-    if not found.golden:
-        complete = "there is no golden answer to hold the response against."
-    elif total:
-        complete = f"{len(found.present)} of {total} facts of the golden answer are in the response"
-        complete += f"; missing: {_listed(found.missing)}." if found.missing else "."
-    else:
-        complete = f"{found.words:.0%} of the golden answer's words are in the response."
-    if found.evasive:
-        complete += " It declines to answer."
-    if found.wrong:
-        factual = "the response contradicts the golden answer: " + "; ".join(
-            f"“{each.response}” where it has “{each.golden}”" for each in found.wrong[:3]
-        )
-        factual += "."
-    else:
-        factual = "nothing in the response contradicts the golden answer"
-        factual += ", but much of that is not there." if found.golden and found.complete < 0.6 else "."
-    clear = f"{'; '.join(found.remarks)}." if found.remarks else "the answer is easy to find and to read."
-    return {"factual": _MARK + factual, "complete": _MARK + complete, "clear": _MARK + clear}
-
-
-def _listed(facts: Sequence[Fact]) -> str:
-    shown = ", ".join(f"“{fact.said}”" for fact in facts[:4])
+def _listed(facts: Sequence[str]) -> str:
+    shown = ", ".join(f"“{fact}”" for fact in facts[:4])
     return f"{shown} and {len(facts) - 4} more" if len(facts) > 4 else shown
 
 
-def _claims(found: _Comparison) -> tuple[str, ...]:
-    """Describe what each statement adds that is in neither the golden answer nor the question."""
-    return tuple(
-        f"“{_short(each.text)}”: {', '.join(fact.said for fact in facts)}"
-        f" {'is' if len(facts) == 1 else 'are'} in neither the golden answer nor the question."
-        for each, facts in found.new[:_MOST_CLAIMS]
-    )
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 120 else f"{text[:117].rstrip()}…"
+def _unverified(response: Text, given: Sequence[Text], wrong: Collection[str]) -> tuple[str, ...]:
+    """Describe what each sentence adds that is in no given text, and stands in the place of nothing golden."""
+    added = []
+    for each in response.sentences:
+        new = [fact.said for fact in each.facts if fact.said not in wrong and not any(text.has(fact) for text in given)]
+        if new:
+            is_are = "is" if len(new) == 1 else "are"
+            told = f"{', '.join(new)} {is_are} in neither the golden answer nor the question."
+            added.append(f"“{short(each.text)}”: {told}")
+    return tuple(added[:_MOST_CLAIMS])
 
 
 _ASPECTS: dict[Aspect, tuple[str, ...]] = {
