@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from keval_metrics_basic import comparable
 from keval_simulator.judge.facts import Text
 from tests.conftest import Outcome, Project
 
@@ -74,8 +73,8 @@ def test_every_golden_answer_is_in_the_pages_that_it_names() -> None:
     for sample in QUESTIONS:
         text = Text.read("\n\n".join(PAGES[page] for page in sample["metadata"]["pages"])).comparable
         # By words, as `fetch latest` is documented as `fetch SNAPSHOT`, of which `latest` is one.
-        words = [word for fact in Text.read(sample["answer"]).facts for word in fact.said.split()]
-        found = [word for word in words if comparable(word) not in text]
+        words = [word for fact in Text.read(sample["answer"]).facts for word in fact.key.split()]
+        found = [word for word in words if word not in text]
         if found and sample["metadata"]["pages"]:
             missing[sample["id"]] = found
 
