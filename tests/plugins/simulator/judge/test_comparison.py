@@ -25,6 +25,7 @@ SAME = [
     ("It has between 1 and 2 million users.", "It has from 1 million to 2 million users."),
     (RATE, "The limit is 1000 requests/minute."),
     (RATE, "The limit is 1000 requests."),
+    ("Logs are kept for 2 years.", "Logs are kept for 24 months."),
     ("It weighs 12.4 kg.", "It weighs 12 kg."),
     (KEPT, "- daily: 7\n- weekly: 4\n- monthly: 12"),
     ("It opens 2 ports.", "It opens two ports: port 80 and port 443."),
@@ -32,6 +33,7 @@ SAME = [
 
 OTHER = [
     ("The limit is 2 GB.", "The limit is 1.5 GB."),
+    ("The shortest interval is 15 minutes.", "The shortest interval is 1 day."),
     (RATE, "The limit is 2,000 requests per minute."),
     (KEPT, "- daily: 9\n- weekly: 5\n- monthly: 24"),
     ("The current release is 4.2.0.", "The current release is 4.2.2."),

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Collection
 from functools import cached_property
+from math import nan
 
 import attrs
 
@@ -40,6 +41,11 @@ _UNKNOWN = re.compile(
 _DIGITS = re.compile(rf"\b(?:{'|'.join(word for word, value in NUMBER_WORDS.items() if value > 1)})\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(-?\d+(?:\.(\d+))?)(?:\s+(.*))?")
 _BEHIND = re.compile(r"[\s-]([^\W\d_]+)")
+_UNITS = {
+    "minute": ("second", 60), "hour": ("second", 3600), "day": ("second", 86_400), "week": ("second", 604_800),
+    "year": ("month", 12),
+}  # fmt: skip
+"""Units with that in which they are compared, and how many of it they are."""
 _ROUNDED = 0.05
 """The share of a number that rounding may take from it: 12 kg are 12.4 kg, 2 GB are not 1.5 GB."""
 
@@ -82,9 +88,8 @@ class Sentence:
 
     def counted(self, fact: Fact) -> str:
         """Return what a number counts: its unit, the word behind it, or else that before it ("port 80")."""
-        number = _NUMBER.fullmatch(_plain(fact))
-        if number and number[3]:
-            return number[3]
+        if unit := _amount(fact)[2]:
+            return unit
         behind = _BEHIND.match(self.text, fact.start + len(fact.said))
         if behind and behind[1].lower() not in STOP:
             return stem(behind[1].lower())
@@ -162,18 +167,20 @@ def _sentence(text: str) -> Sentence:
     return Sentence(text, tuple(clauses))
 
 
-def _plain(fact: Fact) -> str:
-    return fact.key.replace("\0", "").strip()
+def _amount(fact: Fact) -> tuple[float, float, str]:
+    """Return the value of a number, how exact it is, and its unit; no value (NaN) for what is no plain number."""
+    number = _NUMBER.fullmatch(fact.key.replace("\0", "").strip())
+    if number is None:
+        return nan, 0.0, ""
+    unit, size = _UNITS.get(number[3], (number[3] or "", 1))
+    return float(number[1]) * size, size * 10.0 ** -len(number[2] or ""), unit
 
 
 def _rounded(one: Fact, other: Fact) -> bool:
-    """Tell whether one number is the other, rounded."""
-    first, second = (_NUMBER.fullmatch(_plain(each)) for each in (one, other))
-    if not first or not second or first[3] != second[3]:
-        return False
-    fine, rough = sorted((first, second), key=lambda each: -len(each[2] or ""))
-    value, exact = float(rough[1]), float(fine[1])
-    return round(exact, len(rough[2] or "")) == value and abs(exact - value) <= _ROUNDED * abs(value)
+    """Tell whether two numbers are equal but for rounding."""
+    (value, step, unit), (second, other_step, other_unit) = _amount(one), _amount(other)
+    slack = 0.5 * max(step, other_step) if step != other_step else 0.0
+    return unit == other_unit and abs(value - second) <= min(slack, _ROUNDED * abs(second))
 
 
 def share(stated: Collection[str], said: Collection[str]) -> float:
