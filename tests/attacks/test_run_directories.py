@@ -450,7 +450,6 @@ def test_a_history_that_came_with_a_program_in_it_does_not_run_it(project: Proje
         database.commit()
 
     assert honest == project.keval("history").stdout
-    assert honest == project.keval("history", "--rebuild").stdout
 
 
 def test_a_folder_does_not_say_itself_that_it_mirrors_another_one(project: Project, mine: Path, secret: Path) -> None:

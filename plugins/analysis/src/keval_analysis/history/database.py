@@ -46,8 +46,8 @@ UNFINISHED, PLAY = "unfinished", "played"
 
 
 @contextmanager
-def open_history(root: Path, runs: Iterable[Run], *, rebuild: bool = False) -> Iterator[sqlite3.Connection]:
-    """Open the history of these runs, which are those below `root`, brought up to date or made anew.
+def open_history(root: Path, runs: Iterable[Run]) -> Iterator[sqlite3.Connection]:
+    """Open the history of these runs, which are those below `root`, brought up to date.
 
     Runs whose manifest.json and summary.json have not changed are not read again, if the file is as keval left it for
     this user: one that came with a results directory may say anything, and is made anew. Where the directory cannot be
@@ -66,8 +66,6 @@ def open_history(root: Path, runs: Iterable[Run], *, rebuild: bool = False) -> I
                 database = closing_last.enter_context(closing(_connect(place)))
                 database.row_factory = sqlite3.Row
                 _prepare(database)
-                if rebuild:  # run by run, so that others who read it lack none meanwhile
-                    database.execute("UPDATE files SET written = ''")
                 _update(database, {key_of(run): run for run in runs})
             database.execute("BEGIN")  # all queries see one state, whatever others write
             yield database

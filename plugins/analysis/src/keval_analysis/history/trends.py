@@ -103,16 +103,12 @@ class Trend(Scored):
 
 @attrs.frozen
 class TrendChoice:
-    """Which trend is asked for: the metric by its name, arms by their names, means or effects, and how many runs.
-
-    `since` is the beginning of an ISO time.
-    """
+    """Which trend is asked for: the metric by its name, arms by their names, means or effects, and how many runs."""
 
     metric: str | None = None
     agents: Sequence[str] = ()
     conditions: Sequence[str] = ()
     effects: bool = False
-    since: str = ""
     limit: int | None = None
 
     def has(self, series: TrendSeries, ablated: Iterable[str]) -> bool:
@@ -157,7 +153,7 @@ def scorers_of(database: sqlite3.Connection, evaluation: str) -> list[ScorerScal
 
 
 def trend_of(database: sqlite3.Connection, evaluation: str, choice: TrendChoice) -> Trend | None:
-    """Return the trend of an evaluation; `None` without a run since then, or without the metric.
+    """Return the trend of an evaluation; `None` without a run, or without the metric.
 
     Raises RunError: no evaluation has a metric of this name.
     """
@@ -168,10 +164,9 @@ def trend_of(database: sqlite3.Connection, evaluation: str, choice: TrendChoice)
         named = {entry.scorer for entry in named_scorers(every, choice.metric)}
         chosen = [entry for entry in scorers if entry.scorer in named]
     rows = _runs(database, evaluation)
-    shown = [row for row in rows if (row["started"] or "") >= choice.since]
-    if not shown or not chosen:
+    if not rows or not chosen:
         return None
-    shown, unshown = shown[: choice.limit], len(shown[choice.limit :]) if choice.limit else 0
+    shown, unshown = rows[: choice.limit], len(rows[choice.limit :]) if choice.limit else 0
     scorer = chosen[0]
     before = _befores(rows)
     points = _points(database, evaluation, scorer, effects=choice.effects)

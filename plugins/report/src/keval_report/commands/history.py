@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from pathlib import Path
 
 import click
@@ -15,32 +14,12 @@ _LISTED = 10
 """How many runs of an evaluation are shown without `--limit`."""
 
 
-class _Day(click.ParamType[str]):
-    """A day in UTC, as ISO writes it."""
-
-    name = "DATE"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the day as it is written."""
-        try:
-            return date.fromisoformat(value).isoformat() if value else ""
-        except ValueError:
-            self.fail(f"{value!r} is no date; write it as 2026-11-30", param, ctx)
-
-
 @click.command("history")
 @click.option("--evaluation", "names", multiple=True, metavar="NAME", help="Only this evaluation.")
 @click.option("--metric", metavar="NAME", help="Follow this metric, or this rubric by one judge: NAME@JUDGE.")
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent.")
 @click.option("--condition", "conditions", multiple=True, metavar="LABEL", help="Only this condition.")
 @click.option("--effects", is_flag=True, help="Follow effects, and not means.")
-@click.option(
-    "--since",
-    type=_Day(),
-    default="",
-    metavar="DATE",
-    help="Only runs that began on this day or later, such as 2026-11-30.",
-)
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
@@ -50,7 +29,6 @@ class _Day(click.ParamType[str]):
 @click.option(
     "--changes", multiple=True, metavar="RUN", help="Tell in full what RUN changed; given twice, between two runs."
 )
-@click.option("--rebuild", is_flag=True, help="Make history.sqlite anew.")
 @results_option
 @json_option
 def command(
@@ -59,12 +37,10 @@ def command(
     metric: str | None,
     agents: tuple[str, ...],
     conditions: tuple[str, ...],
-    since: str,
     limit: int | None,
     changes: tuple[str, ...],
     output_dir: Path,
     effects: bool,
-    rebuild: bool,
     as_json: bool,
 ) -> None:
     """Show the finished runs of each evaluation, the newest first: a metric of each arm, and what each run changed.
@@ -94,8 +70,8 @@ def command(
             print_json([])
         return
     # Programs get all runs; only for people there is a usual limit.
-    choice = TrendChoice(metric, agents, conditions, effects, since, limit or (None if as_json else _LISTED))
-    with open_history(output_dir, runs, rebuild=rebuild) as database:
+    choice = TrendChoice(metric, agents, conditions, effects, limit or (None if as_json else _LISTED))
+    with open_history(output_dir, runs) as database:
         known = evaluations_of(database)
         for name in names:
             if name not in known:
