@@ -37,7 +37,6 @@ class ModelProvider(Protocol):
     without a provider. For `keval models`, `key_variables` and `token_variables` name the environment variables that
     may hold the key or a token, each of `ways` has the `name` of another way of signing in, `key_optional = True` says
     that it may serve without one, and `urls` has the base URL of each protocol, or `wires` the protocols alone.
-    `serves_any_name = True` says that it serves models of any name, so that `keval validate --live` can try it.
     """
 
     def open(self, names: Sequence[str], seed: int) -> AbstractAsyncContextManager[Mapping[str, Endpoint]]:

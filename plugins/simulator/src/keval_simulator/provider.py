@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import ClassVar
 
 import attrs
 
@@ -18,8 +17,6 @@ class SimulatedProvider:
 
     `startup` and `shutdown` are how long the gateway's process may take for each, in seconds.
     """
-
-    serves_any_name: ClassVar[bool] = True
 
     startup: float = 30.0
     shutdown: float = 5.0

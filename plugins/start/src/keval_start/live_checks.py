@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import shutil
-import sys
 import tempfile
-import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from keval.errors import KevalError, PluginError, PreflightError, RunError
+from keval.errors import PluginError, PreflightError, RunError
 from keval.execute.bringup.preflight import preflight
 from keval.execute.bringup.resources import ResourceScope
 from keval.plan.plan import Plan
-from keval.records.formats import number, time_span
+from keval.records.formats import number
 from keval.redaction import Redactor
 from keval.seams import registry
 from keval.seams.results import mirror_of
-from keval_start.models_command import Finding, listed_providers, made_providers
+from keval_start.models_command import Finding, listed_providers
 
-_OLDEST_PYTHON = (3, 11)
 _LITTLE_SPACE = 1_000_000_000
-_SKEW_SECONDS = 5.0
 
 
 async def examine(results: Path, plan: Plan | None, redactor: Redactor) -> AsyncIterator[Finding]:
     """Look at everything, and with a plan also bring up what it needs, without asking a model."""
-    version, oldest = (".".join(map(str, each)) for each in (sys.version_info[:3], _OLDEST_PYTHON))
-    yield Finding("python", sys.version_info[:2] >= _OLDEST_PYTHON, version, f"install Python {oldest} or newer")
-    for finding in (*_plugins(), *_keys(), _disk(results), _clock(results), *_mirrored(results)):
-        yield finding
-    async for finding in _served_models():
+    for finding in (*_plugins(), *_keys(), _disk(results), *_mirrored(results)):
         yield finding
     async for finding in _sandboxes():
         yield finding
@@ -79,17 +68,6 @@ def _disk(results: Path) -> Finding:
     return Finding("disk", free >= _LITTLE_SPACE, found, "make room, or choose another disk with -o")
 
 
-def _clock(results: Path) -> Finding:
-    """Compare the clock with that of the disk, which is another machine's where that is mounted."""
-    try:
-        with tempfile.NamedTemporaryFile(dir=_nearest(results)) as file:
-            skew = abs(os.fstat(file.fileno()).st_mtime - time.time())
-    except OSError:
-        return Finding("clock", None, "it cannot be compared with the disk's")
-    remedy = "synchronise the clocks, or times in runs will not fit each other"
-    return Finding("clock", skew < _SKEW_SECONDS, f"{time_span(skew)} from the clock of the disk", remedy)
-
-
 def _mirrored(results: Path) -> Iterator[Finding]:
     """Write something where the results are mirrored, if they are."""
     try:
@@ -102,24 +80,6 @@ def _mirrored(results: Path) -> Iterator[Finding]:
 def _nearest(path: Path) -> Path:
     """Return the folder, or the first above it that exists."""
     return next(folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists())
-
-
-async def _served_models() -> AsyncIterator[Finding]:
-    """Connect to the models of providers that serve any name, as keval's own does."""
-    for component, provider in made_providers():
-        if not getattr(provider, "serves_any_name", False):
-            continue
-        try:
-            async with provider.open(["validate"], 0) as endpoints:
-                url = urlsplit(next(iter(endpoints["validate"].urls.values())))
-                _, writer = await asyncio.open_connection(url.hostname, url.port)
-                writer.close()
-                await writer.wait_closed()
-        except (KevalError, OSError) as error:
-            remedy = "install all of keval's packages in one version; connections to loopback must be allowed"
-            yield Finding("models", False, f"{component.name}: {error}", remedy)
-        else:
-            yield Finding("models", True, f"{component.name}: answers on {url.hostname}")
 
 
 async def _sandboxes() -> AsyncIterator[Finding]:

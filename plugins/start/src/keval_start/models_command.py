@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -104,19 +104,16 @@ class ListedProvider:
         return "; ".join(filter(None, (key, ways)))
 
 
-def made_providers() -> Iterator[tuple[registry.Component, ModelProvider]]:
-    """Yield every provider of models that can be made."""
+def listed_providers(priced: Collection[str] = ()) -> list[ListedProvider]:
+    """Describe every provider of models that can be made, without opening any; `priced` are those with prices."""
+    found = []
     for component in registry.components("keval.models"):
         try:
             provider = registry.load(component)()
         except Exception:  # noqa: BLE001, S112 - `validate --live` tells of one that cannot be made
             continue
-        yield component, provider
-
-
-def listed_providers(priced: Collection[str] = ()) -> list[ListedProvider]:
-    """Describe every provider of models that can be made, without opening any; `priced` are those with prices."""
-    return [_listed(component, provider, priced) for component, provider in made_providers()]
+        found.append(_listed(component, provider, priced))
+    return found
 
 
 def _listed(component: registry.Component, provider: ModelProvider, priced: Collection[str] = ()) -> ListedProvider:
