@@ -58,8 +58,7 @@ CURSOR = """
     "server-name": {
       "command": "python",
       "args": ["${workspaceFolder}/mcp-server.py", "--home", "${userHome}"],
-      "env": {"API_KEY": "${env:MY_KEY}"},
-      "envFile": ".env"
+      "env": {"API_KEY": "${env:MY_KEY}"}
     },
     "remote": {"url": "http://localhost:3000/mcp", "headers": {"API_KEY": "a-value"}},
     "old": {"url": "http://localhost:3000/sse", "disabled": true}
@@ -142,10 +141,6 @@ def test_the_file_of_vs_code(here: Path) -> None:
 
 
 def test_the_file_of_cursor(here: Path) -> None:
-    (here / ".env").write_text(
-        "# of the server\nDATABASE_URL=postgres://u:p@h/db\nexport REGION=eu\n", encoding="utf-8"
-    )
-
     servers, variables = read(here / ".cursor" / "mcp.json", CURSOR)
 
     assert {
@@ -153,7 +148,7 @@ def test_the_file_of_cursor(here: Path) -> None:
             "type": "stdio",
             "command": "python",
             "args": ["./mcp-server.py", "--home", "${HOME}"],
-            "env": {"API_KEY": "${MY_KEY}", "DATABASE_URL": "${DATABASE_URL}", "REGION": "${REGION}"},
+            "env": {"API_KEY": "${MY_KEY}"},
             "cwd": "..",
         },
         "remote": {
@@ -162,7 +157,7 @@ def test_the_file_of_cursor(here: Path) -> None:
             "headers": {"API_KEY": "${REMOTE_API_KEY}"},
         },
     } == servers
-    assert {"MY_KEY": None, "DATABASE_URL": None, "REGION": None, "REMOTE_API_KEY": "a-value"} == variables.values
+    assert {"MY_KEY": None, "REMOTE_API_KEY": "a-value"} == variables.values
 
 
 SECRET = "s3cr3tValue0123456789"
@@ -230,7 +225,6 @@ def test_secrets_of_one_server_under_one_name_get_different_variables(here: Path
         ),
         ('{"mcpServers": {"a": {"command": "x", "args": "y"}}}', "`args` of the server 'a' is no list of texts"),
         ('{"mcpServers": {"a": {"command": "x", "env": ["y"]}}}', "`env` of the server 'a' is no object"),
-        ('{"mcpServers": {"a": {"command": "x", "envFile": ".no"}}}', "`envFile` of the server 'a' cannot be read"),
         (
             '{"servers": {"a": {"command": "${command:pick}"}}}',
             "has ${command:pick}, which only",

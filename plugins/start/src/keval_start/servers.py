@@ -201,7 +201,7 @@ _LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_]\w*)(:-.*)?")
 _TRANSPORTS = {"stdio": "stdio", "sse": "sse", "http": "http", "streamable-http": "http", "streamableHttp": "http"}
-_TAKEN = {"type", "transport", "command", "args", "env", "envFile", "cwd", "url", "serverUrl", "headers"}
+_TAKEN = {"type", "transport", "command", "args", "env", "cwd", "url", "serverUrl", "headers"}
 _HARMLESS = {"disabled", "description", "autoApprove", "alwaysAllow", "gallery", "version", "dev"}
 
 
@@ -301,9 +301,6 @@ class _Entry:
         if args := self.variables.arguments(label, [self._translated(word) for word in words]):
             options["args"] = args
         settings = {name: self.variables.setting(label, name, value) for name, value in self._texts("env").items()}
-        for name in self._names_in_file():
-            self.variables.values.setdefault(name, None)
-            settings.setdefault(name, f"${{{name}}}")
         if settings:
             options["env"] = settings
         cwd = self._translated(str(self.data.get("cwd", ".")))
@@ -316,17 +313,6 @@ class _Entry:
         if not isinstance(found, dict):
             raise ValueError(f"`{key}` of the server {self.name!r} is no object; correct it")
         return {name: self._translated(str(value)) for name, value in found.items() if value is not None}
-
-    def _names_in_file(self) -> list[str]:
-        """Return the names of the variables in the file that `envFile` names; their values are not read."""
-        if not (named := self.data.get("envFile")):
-            return []
-        path = self.project / self._translated(str(named))
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"`envFile` of the server {self.name!r} cannot be read: {error}; correct it") from error
-        return re.findall(r"^\s*(?:export\s+)?([A-Za-z_]\w*)\s*=", text, re.MULTILINE)
 
     def _translated(self, text: str) -> str:
         """Replace the client's references by keval's. Raises ValueError for one that keval has nothing for."""
