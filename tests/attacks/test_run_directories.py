@@ -44,7 +44,6 @@ READING = (
     ("show", "run", "--trial", TRIAL, "--full"),
     ("show", "run", "--trial", TRIAL, "--request"),
     ("show", "run", "--trial", TRIAL, "--traffic"),
-    ("show", "run", "--reviews"),
     ("compare", "run"),
     ("compare", "--exact", "run", str(RECORDED)),
     ("export", "run", "--format", "eee", "--to", "out"),

@@ -303,7 +303,6 @@ READING = (
     ("show", "run", "--trial", RECORDED_TRIAL),
     ("show", "run", "--trial", RECORDED_TRIAL, "--traffic"),
     ("show", "run", "--sample", "prune-default"),
-    ("show", "run", "--reviews"),
     ("show", "run", "--worst", "completeness"),
     ("compare", "run"),
     ("compare", "--exact", "run", str(RECORDED)),

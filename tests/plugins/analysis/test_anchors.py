@@ -88,7 +88,6 @@ def test_a_judge_that_changed_is_told_with_an_interval_and_fails_the_gate(projec
     last = runs(project)
     told = project.keval("report", "latest", "--json").data
     page = " ".join(project.keval("report", "latest", "--explain").stdout.split())
-    markdown = project.keval("report", "latest", "--markdown").stdout
     written(project, gated)
     fourth = project.run("eval.yaml")
     back = project.keval("report", "latest", "--json").data
@@ -107,7 +106,7 @@ def test_a_judge_that_changed_is_told_with_an_interval_and_fails_the_gate(projec
     assert ["the option shift"] == drift["changes"]
     assert f"since {last[1].id}: tone by digit; changed since then: the option shift" in page
     agreement = r"Anchors, tone by digit: 8 % of 13 on the level of people, judge - people \+0.92 .*?; drift \+1.00"
-    assert [True, True] == [bool(re.search(agreement, text)) for text in (page, markdown)]
+    assert re.search(agreement, page)
     assert re.search(r"judge drift \+1\.00 \[\+0\.\d\d, \+1\.00\] on 11 anchors since", page)
     gates = [(gate["verdict"], gate["value"], gate["against"]) for gate in told["gates"]]
     assert [("failed", 1.0, last[1].id)] * 2 == gates

@@ -71,13 +71,10 @@ def test_show_lists_them_all(project: Project) -> None:
 
     printed = project.keval("show", run, "--unverified", "--limit", "5").stdout.splitlines()
     data = project.keval("show", run, "--unverified", "--json").data
-    markdown = project.keval("report", run, "--markdown", str(project.root / "out.md"))
 
     assert (["old/plain/z/1", "  wary: it is so"], "5 claims that no source supports") == (printed[:2], printed[-1])
     assert "  wary: \ufffd[2J" in printed
     assert (6, 2.0) == (len(data), data[0]["score"])
-    assert markdown.code == 0, markdown.stderr
-    assert "- z (old plain): it is so" in (project.root / "out.md").read_text(encoding="utf-8")
 
 
 def test_the_report_names_a_run_that_is_not_in_results_by_its_path(project: Project) -> None:

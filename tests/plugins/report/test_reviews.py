@@ -133,18 +133,6 @@ def test_without_reviews_nothing_is_said_of_them(run: Run, project: Project) -> 
     assert found(project) is None
     assert "review" not in project.keval("report", "latest").stdout.lower()
     assert "" == str(FRAGMENTS["reviews"](Report(run, run.summary()))).strip()
-    assert "no reviews." == project.keval("show", "latest", "--reviews").stdout.splitlines()[-1]
-
-
-def test_reviews_are_listed_and_may_be_read_as_data(run: Run, project: Project) -> None:
-    shown = project.keval("show", "latest", "--reviews").stdout
-    data = project.keval("show", "latest", "--reviews", "--json").data
-    few = project.keval("show", "latest", "--reviews", "--limit", "1").stdout
-
-    assert "scripted/terse/q0/1\n  tone 1  Ann, 2026-11-23T08:00:00Z, blind\n  thumb down  Ann" in shown
-    assert "  note: <img src=x> no  <b>Ben|, 2026-11-23T08:00:00Z\n27 reviews.\n" in shown
-    assert [json.loads(line) for line in run.reviews_file.path.read_text("utf-8").splitlines()] == data
-    assert "1 review; 26 more are left out by --limit." == few.splitlines()[-1]
 
 
 def test_a_run_that_is_scored_again_keeps_its_reviews_and_is_compared_by_its_new_judge(

@@ -69,11 +69,6 @@ def markdown(report: Report) -> str:
         ("All effects", _effects(summary, report.blocks)),
         ("Questions that got worse", _worse(report)),
         ("Reviews by people", _reviews(summary)),
-        ("Anchors", (f"- {escaped(line, _SENTENCE)}" for line in people.anchor_lines(summary))),
-        (
-            "Claims that no source supports",
-            (f"- {escaped(told, _SENTENCE)}" for told in people.claim_texts(report.claims)),
-        ),
         ("Use of tools", _pairs(tool_texts(summary))),
         ("Instructions and skills", _texts(report)),
         *((escaped(name), (f"- {escaped(line, _SENTENCE)}" for line in lines)) for name, lines in report.parts),

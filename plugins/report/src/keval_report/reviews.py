@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -23,7 +22,6 @@ from keval_analysis.findings.reviews import (
     ArmBias,
     JudgeAgreementWithPeople,
     PeopleAgreement,
-    Review,
     ReviewFindings,
     ThumbScores,
 )
@@ -263,25 +261,6 @@ def _row(found: JudgeAgreementWithPeople) -> tuple[str, ...]:
     whose = f"{rubric_name(found.metric)} by {one_line(found.judge)}"
     told = f"undefined ({found.reason})" if found.kappa is None else kappa
     return (whose, told, percent(found.same), _bias(found), str(found.n))
-
-
-def print_reviews(reviews: Iterable[Review], limit: int | None, console: Console) -> None:
-    """Print reviews, those of one answer together, in the order in which answers were first reviewed."""
-    every = [*reviews]
-    order = {trial: place for place, trial in enumerate(dict.fromkeys(review.trial for review in every))}
-    shown = sorted(every[:limit], key=lambda review: order[review.trial])
-    for trial, group in groupby(shown, key=lambda review: review.trial):
-        console.print(safe(trial, "bold"), soft_wrap=True)
-        for review in group:
-            of_level = review.kind == "level"
-            what = f"{review.metric} {review.level}" if of_level else f"{review.kind} {review.thumb or ''}"
-            told = f": {review.note}" if review.note else ""
-            how = f"{review.at}{', blind' if review.blind else ''}"
-            line = Text.assemble("  ", safe(what.strip()), safe(told), safe(f"  {review.reviewer}, {how}", "dim"))
-            console.print(line, soft_wrap=True)
-    left = len(every) - len(shown)
-    more = f"; {left} more are left out by --limit" if left else ""
-    console.print(Text(f"{counted(len(shown), 'review') if shown else 'no reviews'}{more}.", "dim"))
 
 
 def print_draw(run: Run, draw: Draw, plans: Sequence[LabelPlan], count: int, console: Console) -> None:

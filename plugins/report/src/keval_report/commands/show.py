@@ -19,7 +19,6 @@ from keval_analysis.claims import unverified_claims, worst_first
 from keval_analysis.seal import SealCheck
 from keval_report.contexts import print_differences, server_differences
 from keval_report.display import tell_changed
-from keval_report.reviews import print_reviews
 from keval_report.terminal import trials as lists
 from keval_report.terminal.console import data_console
 from keval_report.transcripts import Bands, describe_traffic, print_run, print_traffic, print_trial, traffic_of
@@ -42,7 +41,6 @@ _WORST = 20
 @click.option("--unscored", is_flag=True, help="List the scores without a value, with their reasons.")
 @click.option("--unverified", is_flag=True, help="List the claims that no source supports, in the worst answers first.")
 @click.option("--worst", metavar="METRIC", help="List the trials that scored worst; METRIC@JUDGE for one judge.")
-@click.option("--reviews", is_flag=True, help="List what people said of answers, by hand.")
 @click.option("--limit", type=_POSITIVE, metavar="N", help="List at most N.  [default: 20 of the worst, else all]")
 @results_option
 @json_option
@@ -60,17 +58,13 @@ def command(
     unscored: bool,
     unverified: bool,
     worst: str | None,
-    reviews: bool,
     limit: int | None,
     output_dir: Path,
     as_json: bool,
 ) -> None:
     """Show RUN: a path, an id or its start, or `latest`; or one trial or sample of it, or what went wrong in it."""
-    if (
-        sum((trial is not None, sample is not None, contexts, failed, unscored, unverified, worst is not None, reviews))
-        > 1
-    ):
-        kinds = "--trial, --sample, --contexts, --failed, --unscored, --unverified, --worst and --reviews"
+    if sum((trial is not None, sample is not None, contexts, failed, unscored, unverified, worst is not None)) > 1:
+        kinds = "--trial, --sample, --contexts, --failed, --unscored, --unverified and --worst"
         raise click.UsageError(f"{kinds} exclude each other; choose one")
     if request and trial is None:
         raise click.UsageError("--request goes with --trial: it shows what the model of one trial was sent")
@@ -80,8 +74,8 @@ def command(
         raise click.UsageError("--full goes with --trial alone: it shows all that the trial left")
     if repetition is not None and sample is None:
         raise click.UsageError("--repetition goes with --sample; a trial's id has its repetition")
-    if limit is not None and not (failed or unscored or unverified or worst is not None or reviews):
-        raise click.UsageError("--limit goes with --failed, --unscored, --unverified, --worst or --reviews")
+    if limit is not None and not (failed or unscored or unverified or worst is not None):
+        raise click.UsageError("--limit goes with --failed, --unscored, --unverified or --worst")
     found, console = find_run(run, output_dir), data_console()
     if trial is not None and request:
         _show_request(found, trial)
@@ -104,9 +98,6 @@ def command(
     elif unverified:
         claims = worst_first(unverified_claims(found))[:limit]
         _print_array(map(attrs.asdict, claims)) if as_json else lists.print_claims(claims, console)
-    elif reviews:
-        said = found.reviews()
-        _print_array(map(attrs.asdict, said[:limit])) if as_json else print_reviews(said, limit, console)
     elif worst is not None:
         ranked = lists.worst_trials(found, worst, limit or _WORST)
         print_json(lists.describe_worst(ranked)) if as_json else lists.print_worst(ranked, _bands(found), console)
