@@ -52,7 +52,7 @@ ORDER = (
     [
         ("The weather of today.", "The forecast of today.", "description of 'look' ('weather' → 'forecast')"),
         ("One two three", "One three", "description of 'look' ('two' → nothing)"),
-        ("Look  it up", "Look it up", "description of 'look' (in white space or type alone)"),
+        ("Look  it up", "Look it up", "description of 'look' (in white space alone)"),
         (None, "Look", "description of 'look' ('null' → 'Look')"),
         ("x", "y " * 400, f"description of 'look' ('x' → '{'y ' * 40}…')"),
         (
@@ -64,15 +64,12 @@ ORDER = (
         (
             {"properties": {"city": {"type": "string", "enum": ["Kraków", "Żory"]}}},
             {"properties": {"city": {"type": "string", "enum": ["Żory", "Kraków"]}}},
-            f"""inputSchema.properties.city.enum of 'look' ('["Kraków", "Żory"]' → '["Żory", "Kraków"]'){ORDER}""",
+            f"""inputSchema of 'look' ('["Kraków", "Żory"],' → '["Żory", "Kraków"],'){ORDER}""",
         ),
         (
             {"properties": {"n": {"default": 1}}},
             {"properties": {"n": {"default": True}, "m": {}}},
-            (
-                "inputSchema.properties.n.default of 'look' ('1' → 'true'),"
-                " with another inputSchema.properties.m of 'look' (nothing → '{}')"
-            ),
+            'inputSchema of \'look\' (\'{"n": {"default": 1}}}\' → \'{"m": {}, "n": {"default": true}}}\')',
         ),
     ],
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from keval_mcp.server.session import Listing
@@ -12,7 +11,6 @@ from keval_mcp.server.session import Listing
 _TEXTS = 3
 """How many changed texts are shown."""
 _CHARACTERS = 80
-_NOTHING = object()
 _HINT = (
     "the same words come in another order, as from a Python server that prints a set, whose order differs per process:"
     ' set PYTHONHASHSEED for it (`env: {PYTHONHASHSEED: "0"}`)'
@@ -27,13 +25,13 @@ def difference(first: Listing, now: Listing) -> str:
         "with": [name for name in after if name not in before],
     }
     told = [f"{word} {' and '.join(changed)}" for word, changed in names.items() if changed]
-    texts = [
-        (f"{path} of '{name}'", old, new)
-        for name in before
+    every = [
+        (f"{key} of '{name}'", _text(tool.get(key)), _text(after[name].get(key)))
+        for name, tool in before.items()
         if name in after
         for key in ("description", "inputSchema")
-        for path, old, new in _changes(key, before[name].get(key, _NOTHING), after[name].get(key, _NOTHING))
     ]
+    texts = [each for each in every if each[1] != each[2]]
     told += [f"with another {place} ({_changed_words(old, new)})" for place, old, new in texts[:_TEXTS]]
     if len(texts) > _TEXTS:
         told.append(f"and {len(texts) - _TEXTS} more texts")
@@ -41,19 +39,7 @@ def difference(first: Listing, now: Listing) -> str:
     return f"{said}; {_HINT}" if any(_is_permuted(old, new) for _, old, new in texts) else said
 
 
-def _changes(path: str, old: Any, new: Any) -> Iterator[tuple[str, str, str]]:
-    """Yield the values that differ as texts, each with its path; lists are compared as a whole."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in {**old, **new}:
-            yield from _changes(f"{path}.{key}", old.get(key, _NOTHING), new.get(key, _NOTHING))
-    # By their types, too, as Python takes 1 and True to be equal.
-    elif _text(old) != _text(new) or type(old) is not type(new):
-        yield path, _text(old), _text(new)
-
-
 def _text(value: Any) -> str:
-    if value is _NOTHING:
-        return ""
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
@@ -65,7 +51,7 @@ def _is_permuted(old: str, new: str) -> bool:
 def _changed_words(old: str, new: str) -> str:
     texts = [old.split(), new.split()]
     if texts[0] == texts[1]:
-        return "in white space or type alone"
+        return "in white space alone"
     for _ in range(2):  # without the words that both begin with, and then, turned round, those that both end with
         same = next((n for n, (a, b) in enumerate(zip(*texts, strict=False)) if a != b), min(map(len, texts)))
         texts = [text[same:][::-1] for text in texts]
