@@ -18,7 +18,7 @@ from keval_metrics_weather.reading.temperatures import Quantity, quantities
 from keval_metrics_weather.reading.words import Said, Text, affirmed, find, read
 from keval_metrics_weather.scores import BehavioralQuality, Point, excerpt, neutral, tally
 from keval_metrics_weather.turns import turn_of
-from keval_metrics_weather.wording import CLARIFYING, GUIDING, ITEMS, RECOMMENDING
+from keval_metrics_weather.wording import ASSUMING, CLARIFYING, GUIDING, ITEMS, RECOMMENDING
 
 _LIKE_NONE = 0.7
 """The base of repeatability, and its value when no like question came before."""
@@ -34,14 +34,7 @@ class AmbiguityHandling(BehavioralQuality):
     """
 
     clarifying_phrases: tuple[str, ...] = CLARIFYING
-    assuming_phrases: tuple[str, ...] = (
-        "assume",
-        "assuming",
-        "presumably",
-        "if you mean",
-        "based on your last",
-        "your usual",
-    )
+    assuming_phrases: tuple[str, ...] = ASSUMING
     guiding_phrases: tuple[str, ...] = GUIDING
 
     def score(self, trial: Trial) -> Score:

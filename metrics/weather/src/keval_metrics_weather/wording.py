@@ -17,18 +17,10 @@ ITEMS = (
     "balaclava", "rainwear", "rain gear", "footwear", "snow chains", "crampons", "bike lights", "spf",
 )  # fmt: skip
 REASONS = (
-    "because",
-    "due to",
-    "since",
-    "as",
-    "given",
-    "considering",
-    "thanks to",
-    "owing to",
-    "in view of",
-    "in light of",
+    "because", "due to", "since", "as", "given", "considering", "thanks to", "owing to", "in view of", "in light of",
     "taking into account",
-)
+)  # fmt: skip
+ASSUMING = ("assume", "assuming", "presumably", "if you mean", "based on your last", "your usual")
 ERRORS = ("error", "sorry", "couldn't", "unable")
 MISSING = (
     "couldn't retrieve", "couldn't find", "couldn't get", "couldn't access", "couldn't fetch", "can't access",
