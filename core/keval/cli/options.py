@@ -51,13 +51,17 @@ executor_option = click.option(
 )
 Detail: TypeAlias = Literal["first", "explained"]
 """How much of a report is printed: what one decides by, or everything in sentences."""
-detail_option = click.option(
-    "--explain",
-    "detail",
-    flag_value="explained",
-    default="first",
-    help="Print all that was found, in sentences, and what may be hidden in it.",
-)
+
+
+def detail_option(function: F) -> F:
+    """Add the option that asks for more of a report, also by its old name."""
+    told = "Print all that was found, in sentences, and what may be hidden in it."
+    old = click.option("--wide", "detail", flag_value="explained", default="first", hidden=True)
+    return together(
+        function, click.option("--explain", "detail", flag_value="explained", default="first", help=told), old
+    )
+
+
 _quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress and no report; errors only.")
 
 

@@ -110,7 +110,7 @@ def test_a_report_that_is_piped_fits_100_columns_and_ends_no_line_with_spaces(no
 
     assert [] == [line for line in [*narrow, *wide] if len(line) > 100 or line != line.rstrip()]
     assert [] == [line for line in small if len(line) > 60]
-    assert narrow != wide
+    assert narrow != wide == notes.keval("report", "latest", "--wide").stdout.splitlines()  # its old name
 
 
 def test_the_commands_that_a_report_names_show_more_of_the_run(notes: Project) -> None:

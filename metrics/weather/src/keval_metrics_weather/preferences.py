@@ -13,16 +13,9 @@ from keval import ToolCall
 from keval_metrics_weather.reading.words import Hit, Said, Text, denied, find, said, word_set
 
 KEYS = (
-    "dislikes_cold",
-    "dislikes_heat",
-    "dislikes_rain",
-    "dislikes_wind",
-    "prefers_sunny",
-    "prefers_indoor",
-    "prefers_outdoor",
-    "outdoor_activities",
-    "sensitive_to_weather",
-)
+    "dislikes_cold", "dislikes_heat", "dislikes_rain", "dislikes_wind", "prefers_sunny", "prefers_indoor",
+    "prefers_outdoor", "outdoor_activities", "sensitive_to_weather",
+)  # fmt: skip
 _LEARNED = "learned_from_conversations"
 _READ = frozenset({*KEYS, _LEARNED})
 _LEARNING_TOOL = "update_user_preferences_from_insight"

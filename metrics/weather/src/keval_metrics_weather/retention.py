@@ -32,16 +32,8 @@ from keval_metrics_weather.wording import AWARENESS, ITEMS, OUTDOOR
 
 _INCLUDING_THE_PRESENT = frozenset({TODAY, SEVERAL})
 _HOW_IT_IS = (
-    "it like",
-    "it be like",
-    "how is it",
-    "how it",
-    "how will it",
-    "over there",
-    "out there",
-    "can we",
-    "could we",
-)
+    "it like", "it be like", "how is it", "how it", "how will it", "over there", "out there", "can we", "could we",
+)  # fmt: skip
 _DEPENDING_ON_WEATHER = (*ITEMS, *OUTDOOR, *_HOW_IT_IS)
 _RECALLING = ("remember", "recall", "did i", "i said", "i told", "i mentioned")
 

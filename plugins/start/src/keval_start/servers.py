@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -319,10 +318,7 @@ class _Entry:
         folders: Mapping[str, str] = {
             "workspaceFolder": ".",
             "CLAUDE_PROJECT_DIR": ".",
-            "workspaceFolderBasename": self.project.name,
             "userHome": "${HOME}",
-            "pathSeparator": os.sep,
-            "/": os.sep,
         }
 
         def reference(match: re.Match[str]) -> str:
