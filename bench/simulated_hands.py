@@ -1,12 +1,15 @@
 """What the simulated model gets out of real MCP servers: twenty of the registries, five questions with answers each.
 
-    uv run python bench/simulated_hands.py [--folder DIR] [--half first|second] [--check] [--generate] [--json] [NAME…]
+    uv run python bench/simulated_hands.py [--folder DIR] [--half NAME] [--check] [--generate] [--json] [NAME…]
 
 Each server is installed from npm or PyPI into an environment of its own below DIR, which is kept if it is given, and is
 given data of its own: files, and the calls of `SERVERS` and of bench/real_servers.py. The agent `openai` with
 `simulated/any` is then asked the questions of `simulated_hands/*.jsonl`. An answer is right if it holds all golden
 values; `a|b` is either. Printed are a line for each server, and the sum of each half; who works on the simulated model
 looks at the first half only.
+
+`--half held-back` asks ten servers more, which the two halves leave out: their questions are by somebody who has not
+read the simulated model's code, and are put to it once, when it is done.
 
 `--check` asks no model: it makes the calls that are written beside each question, whose results must hold the golden
 values. `--generate` tells how many of twelve questions `keval generate` makes for each server.
@@ -31,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+from held_back_servers import HELD_BACK
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from real_servers import KEVAL, SERVERS, Filled, Server, install, write_files
@@ -221,7 +225,7 @@ class Found:
 
 def questions(half: str) -> list[Question]:
     """Return the questions of one half."""
-    lines = (HALVES / f"{half}.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (HALVES / f"{half.replace('-', '_')}.jsonl").read_text(encoding="utf-8").splitlines()
     return [Question(**json.loads(line)) for line in lines]
 
 
@@ -248,14 +252,21 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 
 async def calls_made(filled: Filled, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
-    """Make calls and return their results as a text. Raises RuntimeError: one was an error."""
+    """Make calls and return their results as a text. Raises RuntimeError: one was an error.
+
+    `{session_id}` in an argument stands for what an earlier result gives under this name, and so for any other name.
+    """
     command, *args = filled.command
     target = StdioServerParameters(command=command, args=args, env=filled.environ, cwd=filled.folder)
     texts: list[str] = []
     client = Client(stdio_client(target, errlog=subprocess.DEVNULL), mode="legacy")  # type: ignore[arg-type] # as Popen takes it
     async with asyncio.timeout(120), client:
         for name, arguments in calls:
-            result = await client.call_tool(name, dict(arguments))
+            given = re.findall(r'"(\w+)": ?"([^"]+)"', "\n".join(texts))
+            real = json.dumps(arguments)
+            for key, value in given:
+                real = real.replace(f"{{{key}}}", value)
+            result = await client.call_tool(name, json.loads(real))
             texts += [part.text for part in result.content if part.type == "text"]
             if result.is_error:
                 raise RuntimeError(f"{name}: {texts[-1:]}")
@@ -334,14 +345,14 @@ def generated(filled: Filled) -> tuple[int, str]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", type=Path)
-    parser.add_argument("--half", choices=("first", "second"))
+    parser.add_argument("--half", choices=("first", "second", "held-back"))
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--generate", action="store_true")
     parser.add_argument("--json", action="store_true", dest="as_json")
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
-    folder = (given.folder or Path(tempfile.mkdtemp(prefix="keval-hands-"))).absolute()
-    known = {server.name: server for server in HANDS}
+    folder = (given.folder or Path(tempfile.mkdtemp(prefix="keval-hands-"))).resolve()
+    known = {server.name: server for server in (*HANDS, *HELD_BACK)}
     found: list[Found] = []
     for half in [given.half] if given.half else ["first", "second"]:
         every = questions(half)
@@ -361,10 +372,10 @@ def main() -> None:
             except Exception as error:  # noqa: BLE001 - the others are tried
                 found.append(Found(name, half, 0, len(asked), error=repr(error)[:1000]))
             each = found[-1]
-            print(f"{half:7} {name:20} {each.right}/{each.asked}  {each.error[:300]}", file=sys.stderr, flush=True)
+            print(f"{half:9} {name:20} {each.right}/{each.asked}  {each.error[:300]}", file=sys.stderr, flush=True)
         these = [each for each in found if each.half == half]
         right, sum_asked = sum(each.right for each in these), sum(each.asked for each in these)
-        print(f"{half:7} {'all':20} {right}/{sum_asked}", file=sys.stderr, flush=True)
+        print(f"{half:9} {'all':20} {right}/{sum_asked}", file=sys.stderr, flush=True)
     if given.as_json:
         print(json.dumps([attrs.asdict(each) for each in found], indent=1, ensure_ascii=False))
     if given.folder is None:

@@ -19,6 +19,7 @@ PARTS = (
     "attack",
     "breaks",
     "fixed_model",
+    "held_back_servers",
     "ledger",
     "look_up_server",
     "measure",

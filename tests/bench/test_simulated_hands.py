@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 import simulated_hands as hands
+from held_back_servers import HELD_BACK
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,16 @@ import simulated_hands as hands
 )
 def test_an_answer_must_hold_every_golden_value(golden: list[str], text: str, expected: bool) -> None:
     assert expected == hands.Question("s", "q", golden, ()).is_answered_by(text)
+
+
+def test_ten_servers_that_are_in_no_other_half_are_held_back_with_five_questions_each() -> None:
+    asked = hands.questions("held-back")
+
+    assert {server.name: 5 for server in HELD_BACK} == Counter(each.server for each in asked)
+    assert 10 == len({server.name for server in HELD_BACK} - {server.name for server in hands.HANDS})
+    assert not {server.package for server in HELD_BACK} & {server.package for server in hands.HANDS}
+    assert all(each.golden and each.calls for each in asked)
+    assert not [each.question for each in asked if each.is_answered_by(each.question)]
 
 
 def test_each_of_twenty_servers_has_five_questions_with_the_calls_that_prove_their_answers() -> None:
