@@ -14,11 +14,13 @@ from tests.plugins.simulator.made_up import (
     KITCHEN,
     NUMBER,
     SHOP,
+    SQL,
     SUMS,
     TEXT,
     TIME,
     Served,
     ServerError,
+    known,
     talk,
     tool,
 )
@@ -82,6 +84,36 @@ def test_arguments_are_spans_of_the_question_and_of_results(
 def test_what_changes_something_is_called_only_if_it_is_asked_for() -> None:
     assert "cancel_order" not in dict(talk(SHOP, "Where is my order A-12?").calls)
     assert ["cancel_order"] == [name for name, _ in talk(SHOP, "Please cancel order A-12.").calls]
+
+
+def test_a_verb_that_is_not_known_to_read_is_not_tried_beside_a_tool_that_reads() -> None:
+    path, text = {"path": TEXT}, "Footnotes are small."
+    customise = tool(lambda path: "done", "customize_footnote_style", "Customize the style of footnotes.", path, "path")
+    read = tool(lambda path: text, "get_text", "Get the text of a document.", path, "path")
+
+    asked = talk([customise, read], "Which style do the footnotes of rules.docx have?")
+    ordered = talk([customise, read], "Please customize the style of the footnotes of rules.docx.")
+
+    assert ["get_text"] == [name for name, _ in asked.calls]
+    assert "customize_footnote_style" in dict(ordered.calls)
+
+
+def test_where_a_statement_ends_is_tried() -> None:
+    statement = "SELECT title FROM books WHERE year > 1980 and price < 20"
+    run = tool(
+        lambda query: str([{"title": known({statement: "Dry Dock"}, query, 'near "tell": syntax error')}]),
+        "read_query",
+        "Execute a SELECT query.",
+        SQL,
+        "query",
+    )
+
+    said = talk([run], f"Run {statement} and tell me what comes back.")
+    quoted = talk([run], f"What does `{statement}` return?")
+
+    assert [f"{statement} and tell me what comes back", statement] == [given["query"] for _, given in said.calls]
+    assert [("read_query", {"query": statement})] == quoted.calls
+    assert "Dry Dock" in said.answer
 
 
 def test_a_value_that_nothing_has_is_asked_for() -> None:

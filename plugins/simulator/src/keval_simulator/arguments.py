@@ -69,13 +69,36 @@ def fill(
             taken += [span] if span else []
             strengths += [score] if parameter.required else []
             extra = max(extra, 0.0 if parameter.required else score)
+
+    def within(inner: Schema) -> dict[str, Any] | None:
+        """Fill an object that an argument is or has."""
+        if depth == _DEEPEST:
+            return None
+        filled = fill(
+            tool, conversation, found=found, schema={"$defs": schema.get("$defs", {}), **inner}, depth=depth + 1
+        )
+        return dict(filled.arguments) if filled.arguments and not filled.missing else None
+
     missing: list[str] = []
     for parameter in parameters:
         if parameter.name in arguments:
             continue
-        value = _fallback(tool, parameter, schema, conversation, found=found, depth=depth)
-        if value is not None:
-            arguments[parameter.name] = value
+        kind = schema_type(parameter.schema)
+        items = resolved(parameter.schema.get("items") if kind == "array" else {}, schema)
+        given: Any = None
+        match kind:
+            case "object":
+                given = within(parameter.schema) if parameter.required else None
+            case "array" if schema_type(items) == "object":
+                inner = within(items) if parameter.required else None
+                given = None if inner is None else [inner]
+            case "array":
+                one = Parameter(parameter.name.removesuffix("s"), items, parameter.required)
+                given = _listed([*_candidates(one, conversation, own, found)], parameter.required)
+            case _:
+                given = _fallback(parameter, conversation)
+        if given is not None:
+            arguments[parameter.name] = given
         elif parameter.required:
             missing.append(parameter.name)
     others = {
@@ -84,10 +107,9 @@ def fill(
     }  # fmt: skip
     ordered = {each.name: arguments[each.name] for each in parameters if each.name in arguments}
     values = [span for span in conversation.asked if span.kind not in ("word", "phrase", "initial", "expression")]
-    given = str(list(arguments.values()))
-    used = sum(span.text in given for span in values)
-    share = used / len(values) if values else 0.0
-    return Filled(ordered, tuple(missing), others, min(strengths, default=0.0), extra, share)
+    said = str(list(arguments.values()))
+    used = sum(span.text in said for span in values) / max(len(values), 1)
+    return Filled(ordered, tuple(missing), others, min(strengths, default=0.0), extra, used)
 
 
 def _overlap(one: Span, other: Span) -> bool:
@@ -147,7 +169,7 @@ def queries(conversation: Conversation, own: set[str]) -> list[str]:
     joined = [" ".join(words[:8])] if words else []
     few = bool(names) and len(words) > len(names)
     phrases = [span.text for span in asked if span.kind == "phrase" and not stems(span.text) & own]
-    found = [*quotes, *(names if few else []), *joined, *names, *phrases, *reversed(single)]
+    found = [*quotes, *(names if few else []), *joined, *phrases, *reversed(single)]
     return list(dict.fromkeys(found)) or [conversation.question.strip()]
 
 
@@ -163,25 +185,13 @@ def _statements(conversation: Conversation, found: bool) -> list[str]:
     return [f"SELECT * FROM {each}" for each in tables]  # noqa: S608 - the server decides what it lets be read
 
 
-def _fallback(
-    tool: ChatTool, parameter: Parameter, root: Schema, conversation: Conversation, *, found: Sequence[str], depth: int
-) -> Any:
+def _fallback(parameter: Parameter, conversation: Conversation) -> Any:
     """Return what a parameter gets that no span of the question fits."""
-    schema, required = parameter.schema, parameter.required
-    kind = schema_type(schema)
+    schema, required, kind = parameter.schema, parameter.required, schema_type(parameter.schema)
     if "const" in schema:
         return schema["const"] if required else None
     if kind == "boolean":
         return _flag(parameter, conversation)
-    if kind == "array":
-        return _listed(tool, parameter, root, conversation, found=found, depth=depth)
-    if kind == "object":
-        if depth == _DEEPEST or not required:
-            return None
-        inner = fill(
-            tool, conversation, found=found, schema={**schema, "$defs": root.get("$defs", {})}, depth=depth + 1
-        )
-        return None if inner.missing or not inner.arguments else dict(inner.arguments)
     if kind == "string" and parameter.kind == "quote" and stated_in(conversation.question):
         return " ".join(stated_in(conversation.question))
     if not required:
@@ -194,11 +204,7 @@ def _fallback(
         return conversation.used[parameter.name]
     if "default" in schema:
         return schema["default"]
-    if parameter.kind == "time":
-        return "12:00"
-    if parameter.options:
-        return parameter.options[0]
-    return None
+    return "12:00" if parameter.kind == "time" else next(iter(parameter.options), None)
 
 
 def _flag(parameter: Parameter, conversation: Conversation) -> bool | None:
@@ -218,23 +224,13 @@ def _flag(parameter: Parameter, conversation: Conversation) -> bool | None:
     return bool(parameter.schema.get("default", False)) if parameter.required else None
 
 
-def _listed(
-    tool: ChatTool, parameter: Parameter, root: Schema, conversation: Conversation, *, found: Sequence[str], depth: int
-) -> list[Any] | None:
+def _listed(candidates: Sequence[tuple[float, Any, Span | None]], required: bool) -> list[Any] | None:
     """Return all spans for a list that are of the best one's kind, or a list of one."""
-    items = resolved(parameter.schema.get("items") or {}, root)
-    one = Parameter(parameter.name.removesuffix("s"), items, parameter.required)
-    if schema_type(items) == "object":
-        inner = _fallback(tool, one, root, conversation, found=found, depth=depth)
-        return None if inner is None else [inner]
-    threshold = 0.1 if parameter.required else _STRONG
-    own = stems(" ".join(split_identifier(tool.name)))
-    ranked = [each for each in _candidates(one, conversation, own, found) if each[0] >= threshold]
+    ranked = [each for each in candidates if each[0] >= (0.1 if required else _STRONG)]
     if not ranked:
         return None
-    best = max(ranked, key=lambda each: each[0])
-    kind = best[2].kind if best[2] else None
-    return [value for _, value, span in ranked if span and span.kind == kind] if kind else [best[1]]
+    _, value, best = max(ranked, key=lambda each: each[0])
+    return [value for _, value, span in ranked if span and span.kind == best.kind] if best else [value]
 
 
 _AND = re.compile(r"['\"`]?(?:, ?(?:and |or )?| (?:and|or|vs\.?|versus|with|than) (?:in )?)(?:\w+ )?['\"`#]?")

@@ -8,16 +8,25 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import attrs
 
 from keval_simulator.parameters import FORM
 from keval_simulator.words import sentences, shares_stem, stems
 
-_LINE = re.compile(r"^(?:(?P<heading>#{1,6}\s+)|(?P<item>\s*(?:[-*•]|\d+[.)])\s+))?(?P<text>.*?)\s*$")
-_FIELD = re.compile(r"^(?:page|title|path|url|uri|file|document|source|section):\s+(?P<value>\S.*)$", re.IGNORECASE)
-_RULE = re.compile(r"^\s*\|?[\s:|-]+$")
+_FIELD = r"(?:page|title|path|url|uri|file|document|source|section):[ \t]+"
+_ITEM = r"[ \t]*(?:[-*•]|\d+[.)])[ \t]+"
+_BLOCK = re.compile(
+    rf"""^[ \t]*```[^\n]*\n(?P<code>.*?)(?:^[ \t]*```[^\n]*$|\Z)
+    |^(?P<level>\#{{1,6}})[ \t]+(?P<heading>[^\n]*)$
+    |^(?:[ \t]*\|[^\n]*\n)?[ \t]*\|?[ \t:|-]+$
+    |^[ \t]*(?P<row>\|[^\n]*)$
+    |^{_FIELD}(?P<field>\S[^\n]*)$
+    |^(?:{_ITEM})?(?P<text>[^\n]*\S(?:[ \t]*\n(?![ \t]*(?:```|\||$)|\#{{1,6}}[ \t]|{_ITEM}|{_FIELD})[^\n]*\S)*)""",
+    re.DOTALL | re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
+"""A code block, a heading, a table's rule with its head, a row, a line that names a document, an item, a paragraph."""
 _HEADING_WEIGHT = 0.5
 _NEIGHBOUR_WEIGHT = 0.5
 """The share of the previous passage's weight that a passage is given, as it may continue the same thought."""
@@ -44,55 +53,20 @@ def passages(text: str) -> list[Passage]:
     """Cut a text, Markdown or plain; what only names a document (`page: x`) becomes the heading of what follows."""
     found: list[Passage] = []
     title = heading = ""
-    for block in _blocks(text):
-        first = _LINE.match(block[0])
-        if block[0].startswith("```"):
-            code = "\n".join(block[1:])
+    for block in _BLOCK.finditer(text):
+        if (code := block["code"]) is not None:
+            code = code.removesuffix("\n")
             found[-1:] = [attrs.evolve(found[-1], code=code)] if found else [Passage("", "", code)]
-        elif first and first["heading"]:
-            top = len(first["heading"].strip()) == 1
-            title, heading = (first["text"], "") if top else (title, first["text"])
-        elif field := _FIELD.match(block[0]):
-            title, heading = field["value"], ""
-        else:
-            parts = [_row(block[0])] if block[0].startswith("|") else sentences(_joined(block))
+        elif block["level"]:
+            title, heading = (block["heading"], "") if block["level"] == "#" else (title, block["heading"])
+        elif block["field"]:
+            title, heading = block["field"], ""
+        elif block["row"] or block["text"]:
+            joined = " ".join(map(str.strip, (block["text"] or "").splitlines()))
+            parts = [_row(block["row"])] if block["row"] else sentences(joined)
             under = f"{title} {heading}".strip()
             found += [Passage(part, under, goes_on=at > 0) for at, part in enumerate(parts) if part]
     return found
-
-
-def _blocks(text: str) -> Iterator[list[str]]:
-    """Yield what belongs together: a code block after its fence, a heading, a field, a row, an item, a paragraph."""
-    block: list[str] = []
-    lines = [line.rstrip() for line in text.splitlines()]
-    coding = False
-    for at, line in enumerate(lines):
-        fence = line.lstrip().startswith("```")
-        match = _LINE.match(line)
-        row = line.lstrip().startswith("|")
-        alone = fence or row or bool(match and (match["heading"] or match["item"])) or bool(_FIELD.match(line))
-        if not coding and (alone or not line.strip()) and block:
-            yield block
-            block = []
-        if fence and coding:
-            yield block
-            block, coding = [], False
-        elif fence:
-            block, coding = ["```"], True
-        elif coding:
-            block.append(line)
-        elif row and (_RULE.match(line) or _RULE.match("".join(lines[at + 1 : at + 2]) or "x")):
-            continue  # the rule under a table's head, and the head itself
-        elif row or (match and match["heading"]) or _FIELD.match(line):
-            yield [line.strip()]
-        elif line.strip():
-            block.append(line)
-    if block:
-        yield block
-
-
-def _joined(block: Sequence[str]) -> str:
-    return " ".join(match["text"].strip() for line in block if (match := _LINE.match(line)))
 
 
 def _row(line: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from keval_simulator.conversation import Conversation
 from keval_simulator.parameters import Parameter, matches
-from keval_simulator.results import Outcome, label, lines_of, records, shown
+from keval_simulator.results import Outcome, lines_of, records, shown
 from keval_simulator.schema import schema_type
 from keval_simulator.words import lexicon, shares_stem, split_identifier, stem, stems
 
@@ -19,29 +19,22 @@ _NAME_WORDS = 5
 
 def named(parameter: Parameter, conversation: Conversation) -> list[Any]:
     """Return what the results so far have for a parameter, from what is nearest to the question first."""
-    asked = stems(conversation.question)
-    words = {stem(word) for word in parameter.words}
-    found: list[tuple[float, int, Any]] = []
-    for result in reversed(conversation.outcomes):
-        if result.useful:
-            found += [
-                (near, -len(found) - at, value)
-                for at, (near, value) in enumerate(_values(result, parameter, words, asked))
-            ]
-    found.sort(key=lambda each: each[:2], reverse=True)
-    return list(dict.fromkeys(value for _, _, value in found))
+    useful = [each for each in reversed(conversation.outcomes) if each.useful]
+    found = [each for result in useful for each in _values(result, parameter, stems(conversation.question))]
+    return list(dict.fromkeys(value for _, value in sorted(found, key=lambda each: -each[0])))
 
 
 def taken_from_results(parameter: Parameter, conversation: Conversation) -> list[Any]:
     """Return what the results so far have for a parameter and its schema allows."""
     kind = schema_type(parameter.schema)
-    values = [value for value in named(parameter, conversation) if kind == "string" or isinstance(value, int)]
-    values = [str(each) if kind == "string" else each for each in values]
+    named_so = named(parameter, conversation)
+    values = [*map(str, named_so)] if kind == "string" else [each for each in named_so if isinstance(each, int)]
     return [each for each in values if matches(parameter.schema.get("pattern", ""), str(each))]
 
 
-def _values(result: Outcome, parameter: Parameter, words: set[str], asked: set[str]) -> Iterator[tuple[float, Any]]:
+def _values(result: Outcome, parameter: Parameter, asked: set[str]) -> Iterator[tuple[float, Any]]:
     of = stems(" ".join(split_identifier(result.call.name)))
+    words = {stem(word) for word in parameter.words}
     nouns = words - HANDLES
     plain = not nouns or bool(nouns & of) or parameter.kind == "path"
     head, rows = records(result.data)
@@ -49,10 +42,7 @@ def _values(result: Outcome, parameter: Parameter, words: set[str], asked: set[s
         keyed = {key: _key_fit({stem(word) for word in split_identifier(key)}, words, plain) for key in row}
         key = max(keyed, key=lambda each: keyed[each], default=None)
         if key is not None and keyed[key] > 0 and isinstance(row[key], str | int | float):
-            yield (
-                nearness(" ".join(f"{label(k)} {shown(v)}" for k, v in row.items()), asked) + keyed[key] / 10,
-                row[key],
-            )
+            yield nearness(shown(row), asked), row[key]
     lines = [line for line in lines_of(result.data) if not line.endswith((":", ".")) and "|" not in line]
     pairs = [(line, pair[1], pair[2]) for line in lines if (pair := re.match(r"([\w ]{2,30}):\s*(\S.*)$", line))]
     keyed_lines = [(line, value) for line, key, value in pairs if _key_fit(stems(key), words, plain) > 0]
@@ -76,9 +66,8 @@ def _key_fit(key: set[str], words: set[str], plain: bool) -> float:
     if (key <= words and (plain or key - HANDLES)) or words <= key:
         return 2.0
     by = ("id", "name", "slug", "path", "titl", "uri", "key", "pag", "url")
-    return (
-        max((1.5 - by.index(word) / 10 for word in key if word in by), default=0.0) if plain and len(key) == 1 else 0.0
-    )
+    handle = min((by.index(word) for word in key if word in by and plain and len(key) == 1), default=None)
+    return 0.0 if handle is None else 1.5 - handle / 10
 
 
 def nearness(text: str, asked: set[str]) -> float:

@@ -50,13 +50,12 @@ _ALLOWED: Mapping[str, Sequence[str]] = {
         "": "quote name id code email url path initial phrase word number date time",
     }.items()
 }
-"""The kinds of spans that may be given for each kind of parameter, the best first; a day may also be a word."""
+"""The kinds of spans that may be given for each kind of parameter, the best first."""
 _SOURCES = lexicon("from source src base origin start begin since old first")
 _TARGETS = lexicon("to target destination dest end into until new second")
 _PREPOSITIONS = lexicon("to from in for of at by on")
 _LINKS = lexicon("number no id is of the a called named code with equals under at")
 _LEADING = lexicon("of for in on called named about with to from")
-_MEASURES = lexicon("degrees in of")
 _COUNTS = lexicon("top first last latest limit")
 _LIMITS = lexicon("limit max count top n size k results number maximum")
 FORM = stems("""
@@ -136,9 +135,7 @@ def beside(parameter: Parameter, span: Span) -> float:
         score = 2.0
     if span.after[:1] and stem(span.after[0]) in words:
         score = max(score, 2.5)
-    counted = bool(near) and any(
-        re.fullmatch(r"\d+|a|an|one", word) for word in near[: 2 if near[0] in _MEASURES else 1]
-    )
+    counted = bool(near) and bool(re.fullmatch(r"\d+|a|an|one", near[0]))
     if names & _SOURCES:
         score += 2.0 if near[:1] and near[0] in ("from", "between", "since") else 0.0
         score += 1.5 if counted or (len(near) > 1 and near[0] == "in" and re.fullmatch(r"\d+|[ap]m", near[1])) else 0.0
@@ -158,7 +155,7 @@ def fit(parameter: Parameter, span: Span, own: set[str]) -> float:
     near, rank = beside(parameter, span), allowed.index(span.kind)
     score = (3.0 if rank == 0 and kind else 2.0 - 0.15 * rank) + near
     if span.kind == "initial":
-        return 1.0 if len(span.after) < 2 else 0.2
+        return 0.5
     if span.kind in ("word", "phrase"):
         # A word of the question is a value if something says so: a name, a preposition, a definite article.
         before = span.before[:1]

@@ -77,7 +77,7 @@ def plan(tools: Sequence[ChatTool], conversation: Conversation, *, careful: bool
         aims = [tool for tool in keeping if not changes(tool)]
     if calls := [call for tool in aims for call in _pursued(tool, tools, conversation).calls]:
         return Step(tuple(calls))
-    if (aims and named and not states) or (states and "?" not in question):
+    if states and "?" not in question:
         return Step()
     return _looked_up([tool for tool in tools if tool not in keeping], conversation)
 
@@ -127,7 +127,7 @@ def _effect(tool: ChatTool) -> str | None:
     kinds = {str(each.schema.get("type")) for each in _required(tool)}
     opening = re.match(r"\w+\b(?! (?:of|for|in|at|on|by|and|or)\b)", tool.description.lower())
     begins = stem(opening[0]) if opening else ""
-    known = next((word for word in words if (word in _EFFECTS and "by" not in words) or word in _READS), None)
+    known = next((word for word in words if (word in _EFFECTS) or word in _READS), None)
     verb = known or next((word for word in words if stem(word) == begins), None)
     return None if verb in _READS or (kinds and kinds <= {"number", "integer"}) else verb
 
@@ -290,7 +290,7 @@ def _opened(tools: Sequence[ChatTool], conversation: Conversation, uncovered: se
         calls = [ChatCall(tool.name, {required[0].name: value}) for value in values if str(value) not in before]
         calls = [call for call in calls if _key(call) not in made]
         told = sum(shares_stem(word, _weights(tool)) for word in uncovered) + bool(_READS & set(_words(tool)))
-        if calls and told and (required[0].kind != "path" or _suits(tool, str(values[0]))):
+        if calls and told:
             ranked.append((told, calls[0]))
     opened = sum(call.name == each.call.name for _, call in ranked[:1] for each in good)
     return max(ranked, key=lambda pair: pair[0])[1] if ranked and opened < 3 else None
