@@ -45,7 +45,6 @@ MISTAKES = {
     "a server by its URL": (HARBOUR, "http://x/mcp", "5:12", "write {type: http, url: 'http://x/mcp'}"),
     "a server by its command": (HARBOUR, "uvx mcp-tugs", "5:12", "write {type: stdio, command: uvx, args: [mcp-tugs]}"),
     "contexts in a list": ("  harbour: {", "  - harbour: {", "5:3", f"write {{harbour: {HARBOUR}}}"),
-    "contexts of another tool": ("contexts:\n", "mcpServers:\n", "4:1", "keval calls it 'contexts'"),
     "an argument alone": ("[harbour.py]", "harbour.py", "5:49", "write [harbour.py]"),
     "an argument that is a number": ("harbour.py]", "80]", "5:50", "expected a text, got 80; put it in quotes"),
     "variables in a list": ("args: [", "env: [PORT=80], args: [", "5:48", "write {PORT: '80'}"),
@@ -130,7 +129,6 @@ def test_a_mistake_is_told_at_its_place_with_what_to_write(project: Project, cas
 
 
 FILES = {
-    "UTF-16": ("q.jsonl", '{"question": "How?"}'.encode("utf-16"), "eval.yaml:1:17: ", "it is UTF-16; save it as"),
     "Latin-1": ("q.jsonl", b'{"question": "Gr\xfcn?"}', "eval.yaml:1:17: ", "not UTF-8 at byte 17; save it as UTF-8"),
     "commas after lines": ("q.jsonl", b'{"question": 1},\n' * 2, "{here}/q.jsonl:1:16: ", "with no comma after it"),
     "an array": ("q.jsonl", b'[\n{"question": "a"}]\n', "{here}/q.jsonl:1:2: ", "of an array, name the file .json"),

@@ -27,7 +27,7 @@ def display_names(scorers: Iterable[Scorer]) -> Mapping[Scorer, str]:
     """
     known = list(dict.fromkeys(scorers))
     graded = Counter(metric for metric, _ in known)
-    last = {metric: one_line(vendor_and_name(metric)[1]) or one_line(metric) for metric in graded}
+    last = {metric: one_line(_name(metric)) or one_line(metric) for metric in graded}
     shared = Counter(last.values())
     names = {}
     for metric, judge in known:
@@ -40,12 +40,11 @@ _CHECKS = "verify/"
 """How the names of metrics begin that tell what checks found; the names of checks are people's words."""
 
 
-def vendor_and_name(metric: str) -> tuple[str, str]:
-    """Return the vendor of a metric, which may be empty, and what to call it besides that."""
+def _name(metric: str) -> str:
+    """Return what to call a metric besides its vendor."""
     if metric.startswith(_CHECKS):
-        return _CHECKS.rstrip("/"), "all checks" if metric == f"{_CHECKS}all" else metric.removeprefix(_CHECKS)
-    vendor, _, name = metric.rpartition("/")
-    return vendor, name.replace("_", " ")
+        return "all checks" if metric == f"{_CHECKS}all" else metric.removeprefix(_CHECKS)
+    return metric.rpartition("/")[2].replace("_", " ")
 
 
 def with_units(name: str, scale: Scale) -> str:

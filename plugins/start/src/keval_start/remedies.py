@@ -24,8 +24,6 @@ _LONGEST = 100
 """Characters of what is written for the user; more is harder to read than the documentation."""
 _MOST_NAMES = 8
 _QUOTE = "; put it in quotes"
-_ELSEWHERE = {"mcpServers": "contexts", "servers": "contexts", "tests": "dataset", "models": "agents"}
-"""What other tools call a section, and keval's name of it."""
 
 
 def for_value(wanted: Any, given: Any) -> str:
@@ -124,8 +122,7 @@ def for_plugin(group: str, spec: PluginSpec, base: Path) -> str:
 def for_file(path: Path, error: Exception) -> str:
     """Return which file may be meant in place of one that cannot be read, and of what format it is."""
     if isinstance(error, UnicodeDecodeError):
-        kind = "; it is UTF-16" if error.object[:2] in (b"\xff\xfe", b"\xfe\xff") else f" at byte {error.start + 1}"
-        return f"{kind}; save it as UTF-8"
+        return f" at byte {error.start + 1}; save it as UTF-8"
     if path.exists() or not isinstance(error, FileNotFoundError | NotADirectoryError):
         return ""
     folder = next(each for each in path.parents if each.is_dir())
@@ -149,8 +146,6 @@ def for_key(key: str, beside: Mapping[str, Any]) -> str:
     """Return what is meant by a key that nobody knows, of a mapping with what stands `beside` it."""
     if (pair := re.match(r"([\w-]+):(.+)", key)) is not None:
         return f"; write a blank after the colon: `{pair[1]}: {pair[2]}`"
-    if (name := _ELSEWHERE.get(key)) and beside:
-        return f"; keval calls it {name!r}"
     before = next((above for above, below in zip(beside, [*beside][1:], strict=False) if below == key), key)
     return f"; if it belongs to `{before}:` above it, indent it" if beside.get(before, "") is None else ""
 
