@@ -48,8 +48,7 @@ def nearest(names: Sequence[str], given: str, conversation: Conversation) -> lis
     def near_to(name: str) -> float:
         return SequenceMatcher(None, name.lower(), given.lower()).ratio() + nearness(re.sub("[_-]", " ", name), asked)
 
-    scored = [(near_to(each), each) for each in names]
-    near = [each for score, each in sorted(scored, key=lambda pair: -pair[0]) if score >= 0.6]
+    near = sorted((name for name in names if near_to(name) >= 0.6), key=lambda name: -near_to(name))
     return near or (list(names) if len(names) <= 4 else [])
 
 
@@ -61,11 +60,10 @@ def corrected(tool: ChatTool, failed: Outcome, filled: Filled, conversation: Con
     asked_for = [name for name in parameters if name not in given and re.search(rf"\b{re.escape(name)}\b", error)]
     if asked_for and not (more := fill(tool, conversation, needed=asked_for)).missing:
         yield {**more.arguments, **given, **{name: more.arguments[name] for name in asked_for}}
-    blamed = [name for name, value in given.items() if re.search(rf"\b{re.escape(name)}\b", error)]
     offer = _OFFERED.search(error)
     problem = error[: offer.start()] if offer and offer.start() else error
     quoted = [name for name, value in given.items() if str(value) and str(value) in problem]
-    order = list(dict.fromkeys([*quoted, *blamed, *given]))
+    order = list(dict.fromkeys([*quoted, *given]))
     for name in order if error else []:
         value = given[name]
         if isinstance(value, int | float) and not isinstance(value, bool) and (bounds := _BOUNDS.search(error)):
@@ -91,7 +89,4 @@ def _below(path: str, error: str, conversation: Conversation) -> Iterator[str]:
     """Yield a file's path below each folder that the error or a result names."""
     texts = (error, *(line for each in conversation.outcomes if each.useful for line in lines_of(each.data)))
     found = [match for text in texts for match in re.findall(r"(?<![\w/])/[\w./ -]*\w", text) if path not in match]
-    for each in conversation.outcomes if path[:1] != "/" else ():
-        inner = re.findall(r"^\[DIR\] (.+)$", str(each.data), re.MULTILINE)
-        found += [f"{folder}/{name}" for folder in each.call.arguments.values() for name in inner]
     yield from (f"{each}/{path.lstrip('./')}" for each in dict.fromkeys(found) if not path.startswith(each))

@@ -59,8 +59,6 @@ def _values(result: Outcome, parameter: Parameter, asked: set[str]) -> Iterator[
 
 def _key_fit(key: set[str], words: set[str], plain: bool) -> float:
     """Tell whether a record's key is a parameter's: the same, a part of it, or (if `plain`) what any thing goes by."""
-    if not key:
-        return 0.5
     if key == words:
         return 3.0
     if (key <= words and (plain or key - HANDLES)) or words <= key:
