@@ -37,6 +37,7 @@ _READS = lexicon("""
     """)
 _LISTS = lexicon("list search find all lookup query show directory tree index tables log history")
 _FOLDERS = lexicon("directory directories folder dir tree list search")
+_ASIDE = lexicon("info media size metadata multiple stat")
 _KEEPS = lexicon("remember preference preferences note memory insight profile learn memorize")
 _PERSONAL = lexicon("i me my i'm mine we our")
 _ADVICE = lexicon("should could recommend recommendation suggest advice plan good ideas")
@@ -180,6 +181,7 @@ def _fitness(tool: ChatTool, tools: Sequence[ChatTool], conversation: Conversati
     filled = fill(tool, conversation)
     bonus = 0.5 * bool(filled.extra) + 0.6 * filled.used
     bonus += 0.7 * bool(_LISTS & set(_words(tool)) and _OVER_ALL.search(conversation.question))
+    bonus -= 0.3 * bool(_ASIDE & set(_words(tool)) - set(conversation.question.lower().split()))
     if filled.missing:
         sql = any(each.kind == "sql" for each in parameters_of(tool.parameters))
         return bonus + (1.7 * sql if finders(tool, filled.missing, tools, conversation) else -0.6)
