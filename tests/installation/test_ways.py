@@ -179,7 +179,7 @@ def test_the_core_alone_runs_the_parts_of_a_third_party(newcomer: Newcomer, clon
     newcomer.type("uv venv")
     newcomer.type(f"uv pip install {clone}/core {clone}/tests/third_party/acme_alone")
 
-    valid = newcomer.type("keval validate eval.yaml")
+    planned = newcomer.type("keval run eval.yaml --dry-run")
     ran = newcomer.type("keval run eval.yaml --json")
     newcomer.type("keval resume latest --add-repetitions 1")
     newcomer.type("keval score latest")
@@ -189,7 +189,7 @@ def test_the_core_alone_runs_the_parts_of_a_third_party(newcomer: Newcomer, clon
     listed = newcomer.type("keval list", code=2)
     missing = newcomer.type("keval view", code=2)
 
-    assert "valid; 2 trials" in valid.stdout
+    assert "2 trials; nothing was run" in planned.stdout
     assert [0.5] == [arm["mean"] for arm in json.loads(ran.stdout)["arms"]]
     assert "It is 9.5 m deep.\n" == answered.stdout
     assert f"no command 'list'; it comes with keval-report: `uv pip install {clone}/plugins/report`" in listed.stderr
