@@ -20,7 +20,7 @@ from keval_simulator.words import alike, lexicon, shares_stem, stem, stems
 _MOST_RECORDS = 6
 _MOST_FIELDS = 16
 _FEW_FIELDS = 12
-_SHORT = 60
+_SHORT = 25
 """A text of so many words is told whole."""
 _PROSE_WORDS = 12
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?![\w.])")
