@@ -13,7 +13,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("example", "most"), [pytest.param("weather/weather", 40, marks=pytest.mark.slow), ("context-ab/context-ab", 15)]
+    ("example", "most"), [pytest.param("weather/weather", 40, marks=pytest.mark.slow), ("context-ab/context-ab", 28)]
 )
 def test_the_first_report_of_an_example_fits_on_a_screen(
     project: Project, example: str, most: int, simulated_here: None

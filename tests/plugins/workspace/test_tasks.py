@@ -215,7 +215,9 @@ server.run()
 def test_a_server_works_in_the_workspace_of_its_trial(project: Project, workspace: str) -> None:
     (project.root / "server.py").write_text(SERVER, encoding="utf-8")
     (project.root / "questions.yaml").write_text(
-        "- {id: a, question: Please write a note.}\n- {id: b, question: Please write a note again.}\n", encoding="utf-8"
+        "- {id: a, question: 'Please write the note \"one\".'}\n"
+        "- {id: b, question: 'Please write the note \"two\".'}\n",
+        encoding="utf-8",
     )
     project.write(
         eval_yaml="""

@@ -140,6 +140,9 @@ def block_of(title: str, claims: Sequence[Claim], level: Level = "explained") ->
         # At first, what has a row without a verdict is told with the others of its reason, too.
         if claim.scored and (id(claim) not in chosen or (level == "first" and claim.is_open)):
             shared.setdefault(_heading(claim, level) or (-1, say.CANNOT_TELL, say.CANNOT_TELL.says), []).append(claim)
+    if len(equal := [heading for heading in shared if heading[1] is say.UNCHANGED]) > 1:
+        # Of different numbers of questions: they share a line, in which each has its number.
+        shared[equal[0][0], say.UNCHANGED, _EQUAL] = [claim for heading in equal for claim in shared.pop(heading)]
     headings = sorted(shared, key=lambda heading: (heading[0], heading[2]))
     remarks = [_remark(*heading[1:], shared[heading], claims, several) for heading in headings]
     for statement, told in (
@@ -162,6 +165,7 @@ _SHARED: Mapping[Level, Sequence[Statement[Claim]]] = {
     "explained": (say.NO_DIFFERENCE, say.UNCHANGED, say.COULD_SEE, say.NOTHING_SHARED),
 }
 """What claims without a row share a line for, at each level; what tells least comes last."""
+_EQUAL = say.UNCHANGED.says.format(questions="all questions")
 
 
 def _heading(claim: Claim, level: Level) -> tuple[int, Statement[Claim], str] | None:
@@ -184,17 +188,17 @@ def _remark(
     """Return a line of claims, each with the figure that its heading is about."""
     if statement is say.COULD_SEE and len(seen := set(map(least_seen, group))) == 1:
         return f"{heading} {seen.pop()} or more", _listed(group, every, several)
-    spans = {name: _span(statement, claims) for name, claims in grouped(group, _name).items()}
+    spans = {name: _span(statement, heading, claims) for name, claims in grouped(group, _name).items()}
     told = least_seen if statement is say.COULD_SEE else (lambda claim: spans[claim.name])
     return heading, _listed(group, every, several, told)
 
 
-def _span(statement: Statement[Claim], claims: Sequence[Claim]) -> str:
+def _span(statement: Statement[Claim], heading: str, claims: Sequence[Claim]) -> str:
     """Return the figure that a statement is about, from the least to the most of some claims; empty if it has none."""
     if statement is say.SMALLER:
         seen = sorted(claims, key=lambda claim: claim.effect.mde or 0.0)
         return " to ".join(dict.fromkeys((least_seen(seen[0]), least_seen(seen[-1]))))
-    if statement is say.FEW_QUESTIONS:
+    if statement is say.FEW_QUESTIONS or heading == _EQUAL:
         counts = [(claim.effect.n, claim.effect.n) for claim in claims]
     elif statement is say.MORE_QUESTIONS:
         counts = [claim.needed for claim in claims if claim.needed is not None]

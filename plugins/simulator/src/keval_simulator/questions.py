@@ -131,8 +131,9 @@ def _calls(brief: Brief, rng: Random) -> list[tuple[str, dict[str, Any]]]:
     failed = [call.tool for call in brief.failed]
     reading = sorted((tool for tool in brief.tools if not changes(tool)), key=lambda tool: failed.count(tool.name))
     known = [[(tool.name, given) for given in _arguments(tool, brief, rng)] for tool in reading]
-    if not any(known):  # nobody has named a value, so any will have to do, and errors may name others
-        known = [[(tool.name, given)] for tool in reading for given in _conforming(tool.parameters, rng)[:1]]
+    if brief.made or not any(known):  # where nobody has named a value, any will have to do, and errors may name others
+        guesses = [[(tool.name, given) for given in _conforming(tool.parameters, rng)[:1]] for tool in reading]
+        known = [found or guess for found, guess in zip(known, guesses, strict=True)]
     turns = [calls[turn] for turn in range(_AT_ONCE * 4) for calls in known if turn < len(calls)]
     return [call for call in turns if call not in before][:_AT_ONCE]
 

@@ -69,9 +69,10 @@ def plan(tools: Sequence[ChatTool], conversation: Conversation, *, careful: bool
     if len(conversation.outcomes) >= _MOST_CALLS:
         return Step()
     question = conversation.question
-    keeping = [tool for tool in tools if _KEEPS & set(split_identifier(tool.name))]
-    named = any(stems(" ".join(_words(tool))) & stems(question) & stems(" ".join(_KEEPS)) for tool in keeping)
     states = bool(stated_in(question))
+    ordered = [] if states else [tool for tool in tools if changes(tool) and permitted([tool], question)]
+    keeping = [tool for tool in tools if _KEEPS & set(_words(tool)) and tool not in ordered]
+    named = any(stems(" ".join(_words(tool))) & stems(question) & stems(" ".join(_KEEPS)) for tool in keeping)
     asked = set(re.findall(r"[\w']+", question.lower()))
     aims = [tool for tool in keeping if changes(tool)] if states else []
     if not states and (named or (careful and asked & _PERSONAL and asked & _ADVICE)):

@@ -27,7 +27,7 @@
     const ceiling = high ?? pairs.reduce((most, [, before, now]) => Math.max(most, before, now), low + 1e-6);
     const y = (value) => TOP + TALL * (1 - (value - low) / (ceiling - low));
     const verdict = (change) => (change ? ((change > 0) === !lower ? "better" : "worse") : "same");
-    const sorted = [...pairs].sort((a, b) => (lower ? -1 : 1) * (a[2] - a[1] - b[2] + b[1]));
+    const sorted = [...pairs].sort((a, b) => (lower ? -1 : 1) * (a[2] - a[1] - b[2] + b[1]) || a[1] - b[1]);
     const means = [1, 2].map((end) => mean(pairs.map((pair) => pair[end])));
     const at = (values) => `M${LEFT} ${values[0].toFixed(1)}L${WIDE - LEFT} ${values[1].toFixed(1)}`;
     const place = html("div", { class: "pair-answers", tabindex: -1 });
