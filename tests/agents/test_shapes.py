@@ -212,6 +212,11 @@ ROWS = {
     "refusal": Row(refusal, answer=NO, wires=["openai-chat", "openai-responses"], judged=False),
     # Replies of other vendors than the one that documents the protocol.
     "parts": saying(lambda choice, text: choice["message"].update(content=[{"type": "text", "text": text}])),
+    "parts-of-parts": saying(
+        lambda choice, text: choice["message"].update(
+            content=[{"type": "text", "text": [{"type": "text", "text": text[:3]}, {"type": "text", "text": text[3:]}]}]
+        )
+    ),
     "thinking": saying(
         lambda choice, text: choice["message"].update(
             content=[

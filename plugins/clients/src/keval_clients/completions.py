@@ -31,14 +31,14 @@ _TEXTS = {"text": "text", "output_text": "text", "refusal": "refusal"}
 
 
 def text_in(content: object) -> str:
-    """Return the text of a message's content, which may be a list of parts; reasoning in parts of its own is none.
+    """Return the text of a message's content, which may be a list of parts, as may that of a part; reasoning is none.
 
     Raises:
         TypeError: the content is no text.
         KeyError: a part of it has not the form of one.
     """
     if isinstance(content, list):
-        return "".join(part[_TEXTS[part["type"]]] or "" for part in content if part["type"] in _TEXTS)
+        return "".join(text_in(part[_TEXTS[part["type"]]]) for part in content if part["type"] in _TEXTS)
     if not isinstance(content, str | None):
         raise TypeError("the content is no text")
     return content or ""
