@@ -23,7 +23,7 @@ from keval.seams.interfaces import ComparingJudge
 @click.option(
     "--live",
     is_flag=True,
-    help="Also start its servers, and look for keys, at Python, plugins, disk, clock, keval's models and sandboxes.",
+    help="Also start its servers, and look for keys, and at plugins, disk and sandboxes.",
 )
 @selection_options
 @added_options("validate")
