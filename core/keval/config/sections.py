@@ -17,7 +17,6 @@ from keval.records.interventions import Intervention
 from keval.records.models import Price
 from keval.seams import registry
 from keval.seams.dialects import unread
-from keval.seams.installation import missing_package, package_of
 from keval.seams.interventions import context_changes
 from keval.seams.remedies import remedy
 
@@ -151,7 +150,10 @@ class SectionReader:
                     classes.setdefault(registry.load(offered[name]), {})[key] = data[key]
                 except PluginError as error:
                     self._problem((*path, key), str(error), at_key=True)
-            elif package := package_of("keval.sections", name):
+                continue
+            from keval.seams.installation import missing_package, package_of  # only who needs a remedy waits for it
+
+            if package := package_of("keval.sections", name):
                 self._problem((*path, key), f"the key {key!r} {missing_package(package)}", at_key=True)
             else:
                 beside = [each.removeprefix(prefix) for each in offered if each.startswith(prefix)]

@@ -12,13 +12,9 @@ from keval.plan.plan import Plan
 from keval.records.cassettes import REPLAY_MISS
 from keval.store.run import Run
 from keval.store.serialization import to_plain
-from keval_analysis.claims import unverified_claims
 from keval_analysis.findings.summary import Summary
 from keval_analysis.seal import SealCheck
-from keval_report.gates import gate_lines, unmet_lines
-from keval_report.origin import decided_on
 from keval_report.terminal.console import data_console, print_sections
-from keval_report.terminal.overview import print_report
 from keval_report.terminal.progress import EventLog, Progress
 from keval_report.totals import remedy
 from keval_report.words import fitted, joined, run_place
@@ -70,6 +66,9 @@ def show_end(
     if as_json:
         print_json(to_plain(summary))
     elif not quiet:
+        from keval_analysis.claims import unverified_claims  # with --quiet and --json, nobody waits for these
+        from keval_report.terminal.overview import print_report
+
         print_report(
             summary,
             data_console(),
@@ -81,6 +80,9 @@ def show_end(
         )
     # The report, which has the verdicts, is not shown then.
     if (as_json or quiet) and code == FAILED_GATE:
+        from keval_report.gates import gate_lines, unmet_lines
+        from keval_report.origin import decided_on
+
         verdicts = gate_lines(summary.gates, messages.width, "explained", decided_on(summary.replay))
         told = fitted((*verdicts, *unmet_lines(summary.unmet, "explained")), messages.width)
         print_sections([told], messages)

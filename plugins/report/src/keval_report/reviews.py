@@ -17,7 +17,6 @@ from keval.records.formats import counted, interval, number, percent
 from keval.store.run import Run
 from keval_analysis.claims import UnverifiedClaim, worst_first
 from keval_analysis.findings.anchors import AnchorFindings
-from keval_analysis.findings.draws import Draw
 from keval_analysis.findings.reviews import (
     ArmBias,
     JudgeAgreementWithPeople,
@@ -30,6 +29,7 @@ from keval_report.claims import Level
 from keval_report.words import display_names, joined, one_line, padded, rubric_name, shortened, with_interval
 
 if TYPE_CHECKING:  # with NumPy, which only a draw needs
+    from keval_analysis.findings.draws import Draw
     from keval_analysis.labels.drawing import ExpectedWidth, LabelPlan
 
 

@@ -100,6 +100,3 @@ class Labels:
 
     def __bool__(self) -> bool:
         return bool(self.reviews or self.draws)
-
-
-NO_LABELS = Labels()

@@ -10,7 +10,6 @@ from keval.records.manifest import AgentEntry, JudgeEntry, Manifest
 from keval.records.scores import Judgement, ScoreLine
 from keval.records.servers import Sharing
 from keval.records.trial import Trial
-from keval_analysis.findings.draws import NO_LABELS, Labels
 from keval_analysis.findings.summary import ArmTrials, JudgingTotal, SameVendor, ScorerScale, SpokenRevision, Summary
 from keval_analysis.stats.contrasts import section_of
 from keval_analysis.stats.cost_effectiveness import with_cost_effectiveness
@@ -23,6 +22,7 @@ from keval_analysis.stats.win_rates import Preferences, compared_with
 from keval_analysis.variation import mixed
 
 if TYPE_CHECKING:
+    from keval_analysis.findings.draws import Labels
     from keval_analysis.stats.activation import ActivationTally
     from keval_analysis.stats.agreement import ReviewTally
 
@@ -32,7 +32,7 @@ def summarise(
     numbers: dict[str, int],
     trials: Iterable[Trial],
     scores: Iterable[ScoreLine],
-    labels: Labels = NO_LABELS,
+    labels: Labels | None = None,
 ) -> Summary:
     """Summarise a run; its trials and scores are read once. `numbers` are those of its samples, by id."""
     summariser = Summariser(manifest, numbers, labels=labels)
@@ -102,7 +102,7 @@ class Summariser:
     """Takes a run's trials and scores one by one, as `Observations` does."""
 
     def __init__(
-        self, manifest: Manifest, numbers: dict[str, int] | None = None, *, labels: Labels = NO_LABELS
+        self, manifest: Manifest, numbers: dict[str, int] | None = None, *, labels: Labels | None = None
     ) -> None:
         self.observed = Observations(manifest, numbers)
         self._tallies = {arm: Tally(self.observed.rates) for arm in self.observed.arms}
