@@ -51,7 +51,7 @@ def test_a_run_ends_with_the_ten_worst_claims(project: Project) -> None:
     texts = {flag: project.keval("report", run, *flag.split()).stdout for flag in ("", "--explain")}
     lines = {flag: [" ".join(line.split()) for line in text.splitlines()] for flag, text in texts.items()}
 
-    at = lines[""].index("14 claims that no source supports; those of the worst answers first:")
+    at = lines[""].index("14 unverified claims; those of the worst answers first:")
     assert ["z (old plain): it is so", f"z (old plain): {'x' * 82}…"] == lines[""][at + 1 : at + 3]
     assert ["b (old plain): 3", "4 more: keval show RUN --unverified"] == lines[""][at + 10 : at + 12]
     assert "wary flagged unverified claims in 12 of 16 judgements: keval show RUN --unverified" in lines["--explain"]
@@ -72,7 +72,7 @@ def test_show_lists_them_all(project: Project) -> None:
     printed = project.keval("show", run, "--unverified", "--limit", "5").stdout.splitlines()
     data = project.keval("show", run, "--unverified", "--json").data
 
-    assert (["old/plain/z/1", "  wary: it is so"], "5 claims that no source supports") == (printed[:2], printed[-1])
+    assert (["old/plain/z/1", "  wary: it is so"], "5 unverified claims") == (printed[:2], printed[-1])
     assert "  wary: \ufffd[2J" in printed
     assert (6, 2.0) == (len(data), data[0]["score"])
 

@@ -28,7 +28,7 @@ def test_what_is_well_is_said_and_no_key_is_shown(project: Project) -> None:
     found = {(finding["about"], finding["found"]): finding["well"] for finding in outcome.data}
     assert {"plugins", "keys", "disk", "sandbox", "servers", "config"} == {about for about, _ in found}
     assert True is found["keys", "openai: OPENAI_API_KEY is set"]
-    assert True is found["config", "1 trials can begin"]
+    assert True is found["config", "1 trial can begin"]
     assert 2 == sum(about == "sandbox" for about, _ in found)  # each works, or it is said why it does not
     assert "sk-canary" not in outcome.stdout
     # Doubles that cannot be imported are installed here on purpose.

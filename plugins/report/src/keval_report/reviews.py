@@ -94,9 +94,7 @@ def claim_lines(claims: Sequence[UnverifiedClaim], width: int, level: Level = "e
     """Yield the worst claims that judges could not verify; the others are counted, and those that are in results."""
     loose = claim_texts(claims)
     if loose and level == "first":
-        yield Text(
-            f"{counted(len(loose), 'claim')} that no source supports; those of the worst answers first:", "yellow"
-        )
+        yield Text(f"{counted(len(loose), 'unverified claim')}; those of the worst answers first:", "yellow")
     for told in loose[:_MOST_CLAIMS]:
         line = safe(f"  {told}")
         line.truncate(width, overflow="ellipsis")

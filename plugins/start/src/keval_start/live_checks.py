@@ -11,7 +11,7 @@ from keval.errors import PluginError, PreflightError, RunError
 from keval.execute.bringup.preflight import preflight
 from keval.execute.bringup.resources import ResourceScope
 from keval.plan.plan import Plan
-from keval.records.formats import number
+from keval.records.formats import counted, number
 from keval.redaction import Redactor
 from keval.seams import registry
 from keval.seams.results import mirror_of
@@ -103,9 +103,8 @@ async def _brought_up(plan: Plan, redactor: Redactor) -> AsyncIterator[Finding]:
     else:
         for arm in plan.arms:
             for tool_listing in ready.tool_listings(arm.label):
-                yield Finding(
-                    "servers", True, f"{arm.label}: {tool_listing.server} offers {len(tool_listing.tools)} tools"
-                )
-        yield Finding("config", True, f"{plan.trial_count} trials can begin")
+                offered = counted(len(tool_listing.tools), "tool")
+                yield Finding("servers", True, f"{arm.label}: {tool_listing.server} offers {offered}")
+        yield Finding("config", True, f"{counted(plan.trial_count, 'trial')} can begin")
     finally:
         await scope.close()

@@ -39,7 +39,7 @@ _WORST = 20
 @click.option("--contexts", is_flag=True, help="Show how the servers of the conditions differ.")
 @click.option("--failed", is_flag=True, help="List the trials that failed, with their messages.")
 @click.option("--unscored", is_flag=True, help="List the scores without a value, with their reasons.")
-@click.option("--unverified", is_flag=True, help="List the claims that no source supports, in the worst answers first.")
+@click.option("--unverified", is_flag=True, help="List the unverified claims, in the worst answers first.")
 @click.option("--worst", metavar="METRIC", help="List the trials that scored worst; METRIC@JUDGE for one judge.")
 @click.option("--limit", type=_POSITIVE, metavar="N", help="List at most N.  [default: 20 of the worst, else all]")
 @results_option

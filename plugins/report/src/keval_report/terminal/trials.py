@@ -60,7 +60,7 @@ def print_claims(claims: Sequence[UnverifiedClaim], console: Console) -> None:
     for claim in claims:
         console.print(safe(claim.trial, "bold"), soft_wrap=True)
         console.print(Text.assemble((f"  {claim.judge}: ", "yellow"), safe(claim.text)))
-    console.print(f"{counted(len(claims), 'claim')} that no source supports")
+    console.print(counted(len(claims), "unverified claim"))
 
 
 def describe_unscored(scores: Iterable[ScoreLine], limit: int | None) -> Iterator[dict[str, Any]]:
