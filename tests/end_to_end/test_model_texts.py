@@ -18,9 +18,11 @@ WRITTEN = [
     '<function=NAME>{"query": "Paris"}</function>',
     '{"type": "function", "function": {"name": "NAME", "arguments": "{\\"query\\": \\"Paris\\"}"}}',
     f"<think>I should look.</think>\n{CALL}",
+    f"```json\n{CALL}\n```\n\nThe capital is Paris.",
 ]
 SAID = [
     *(f"I would call {CALL}.", CALL.replace("NAME", "other"), CALL.replace("query", "id"), '{"answer": "Paris"}'),
+    f"```json\n{CALL}\n```\n\nThis call finds Paris.",
     "Paris",
 ]
 

@@ -18,8 +18,10 @@ TOLD = {
         "key facts 0.06 → 0.65 +0.58 [+0.42, +0.72] n=35",
     ],
     "descriptions": [
-        *(f"openai {condition} called no tool in 6 of 6 trials" for condition in ("long", "terse", "told")),
-        "terse against long equal on all 6 questions: tool called, key facts",
+        "1 of 6 answers of openai long are calls of tools that were written as texts, so they are lost; switch on",
+        "openai long called no tool in 5 of 6 trials",
+        *(f"openai {condition} called no tool in 6 of 6 trials" for condition in ("terse", "told")),
+        "terse against long equal on all 5 questions: tool called, key facts",
     ],
 }
 
@@ -32,7 +34,7 @@ def test_the_recording_of_a_real_model_replays_to_what_it_was(name: str, config:
 
     said = " ".join(outcome.stdout.split())
     again = project.keval("compare", "--exact", str(recording), str(project.run_directory()))
-    assert (0, 0) == (outcome.code, again.code), again.stdout
+    assert (3 if name == "descriptions" else 0, 0) == (outcome.code, again.code), again.stdout
     assert sorted(places := [said.find(each) for each in TOLD[name]]) == places
     assert -1 not in places
     assert not any(each in said for each in ("SIMULATED", "Changed since"))

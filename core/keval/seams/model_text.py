@@ -51,63 +51,82 @@ def without_reasoning(transcript: Transcript) -> Transcript:
     return transcript if messages == transcript.messages else attrs.evolve(transcript, messages=messages)
 
 
-_FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*)\n[ \t]*```|`([^`]*)`", re.DOTALL)
-# How Hermes and Qwen, Llama, Mistral, Granite and DeepSeek mark calls.
-_MARKED = re.compile(
-    r"<(tool_calls?|function_calls?|tools?)>(?P<tagged>.*?)(?:</\1>|$)"
-    r"|<function=(?P<name>[^>\s]+)>(?P<arguments>.*?)(?:</function>|$)"
-    r"|(?:\[TOOL_CALLS\]|<\|python_tag\|>|<\|tool_call\|>|<｜tool▁call▁begin｜>)(?P<after>.*)",
-    re.DOTALL,
-)
-# Small models write code, `search(q="x")`, or, after a title of the MCP SDK, `searchArguments:` and a line for each.
-_ARGUMENT = r"""(?:\w++\.)*+(\w++)\s*+[:=]\s*+(?:"[^"]*"|'[^']*'|[^\s,"')]++)"""
-_SPOKEN = re.compile(rf"\[?([\w-]+?)(?:\(|(?:Arguments)?:\s*\n)\s*+((?:{_ARGUMENT}[\s,]*+)*+)\)?\]?")
-_ARGUMENTS = ("arguments", "parameters", "args", "input")
 _LONGEST = 100_000
 """Characters above which a text is no call."""
+# Code fences, and how Hermes and Qwen, Llama, Mistral, Granite, DeepSeek and Kimi mark calls.
+_MARKS = re.compile(
+    r"```[\w-]*|</?(?:\w+:)?(?:tool_calls?|function_calls?|tools?)>|\[(?:TOOL_CALLS|ARGS)\]|<[|｜][^|｜<>]{1,40}[|｜]>"
+)
+_BEGUN = re.compile(
+    r"^(?:<(?:\w+:)?(?:tool_call|function_call|invoke |function=)|\[TOOL_CALLS\]|<[|｜](?:tool|python))", re.M
+)
+# What stands before a call: that of an earlier one, and, as agents of the ReAct kind write it, a thought.
+_GAP = re.compile(r"[\s,;]*(?:(?:Thought:.*?\n[ \t]*)?Action:\s*)?", re.DOTALL)
+_NAMED = re.compile(r"(?:functions?[.\s]\s*)?([\w.-]+?)(?::\d+)?\s*+(?:Action Input:\s*+)?(?={)")
+# Claude and Qwen's coders write XML, and so does GLM.
+_XML = re.compile(
+    r"<(?:function=|(?:\w+:)?invoke name=\")([\w.-]+)\"?>(.*?)(?:</(?:\w+:)?(?:function|invoke)>|\Z)"
+    r"|([\w.-]+)\s*((?:<arg_key>.*?</arg_value>\s*)+)",
+    re.DOTALL,
+)
+_PARAMETER = re.compile(r"<(?:(?:\w+:)?parameter(?:=| name=\")|arg_key>)([\w.-]+)")
+# Small models write code, `search(q="x")`, or, after a title of the MCP SDK, `searchArguments:` and a line for each.
+_ARGUMENT = r"""(?:\w++\.)*+(\w++)\s*+[:=]\s*+(?:"[^"]*"|'[^']*'|[^\s,"')]++)"""
+_SPOKEN = re.compile(rf"(?:\[|print\()?([\w-]+?)(?:\(|(?:Arguments)?:[ \t]*\n)\s*+((?:{_ARGUMENT}[\s,]*+)*+)[)\]]*")
+_ARGUMENTS = ("arguments", "parameters", "args", "input", "action_input")
+_ABOUT_CALLS = re.compile(
+    r"`|\b(?:call(?:s|ed|ing)?|tools?|functions?|json|schemas?|arguments?|parameters?|api|mcp|invok\w+|returns)\b", re.I
+)
 
 
-def written_calls(text: str, tools: Mapping[str, Mapping[str, Any] | None]) -> Sequence[str]:
-    """Return the tools that a text, as a whole, is calls of; none if it is anything else.
+def written_calls(
+    text: str, tools: Mapping[str, Mapping[str, Any] | None], question: str | None = None
+) -> Sequence[str]:
+    """Return the tools that a text is calls of; none if it is anything else, such as a text that shows a call.
 
     `tools` are those that the model was offered, each with the JSON Schema of its arguments, or `None` if that is
     unknown. Arguments fit if all that are required are there, and no other than the schema has.
+
+    A text is calls as a whole. A `question` is given if nothing was called to answer it: then what follows calls, on
+    lines of its own, is a result that the model invented, unless the question or these lines are about calls.
     """
     if not tools or len(text) > _LONGEST:
         return ()
-    try:
-        calls = [*_calls(text.strip())]
-    except (ValueError, RecursionError):
-        return ()
-    fits = all(name in tools and _fit(arguments, tools[name] or {}) for name, arguments in calls)
+    asks = question is not None and not _ABOUT_CALLS.search(question)
+    if asks and (begun := _BEGUN.search(text)) is not None and text.count("```", 0, begun.start()) % 2 == 0:
+        text = text[begun.start() :]
+    calls, rest = _calls(_MARKS.sub(" ", text).strip("` \t\r\n"))
+    alone = not rest or (asks and rest.startswith("\n") and not _ABOUT_CALLS.search(rest))
+    fits = alone and all(name in tools and _fit(arguments, tools[name] or {}) for name, arguments in calls)
     return [name for name, _ in calls] if fits else ()
 
 
-def _calls(text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the calls that a text consists of. Raises ValueError: there is anything else in it."""
-    fenced = _FENCE.fullmatch(text)
-    if fenced is not None:
-        yield from _calls((fenced[1] or fenced[2] or "").strip())
-        return
-    if (spoken := _SPOKEN.fullmatch(text)) is not None:
-        yield spoken[1], dict.fromkeys(re.findall(_ARGUMENT, spoken[2]))
-        return
-    at = 0
-    while (marked := _MARKED.match(text, at)) is not None:
-        if marked["name"] is not None:
-            yield marked["name"], _mapping(json.loads(marked["arguments"].strip() or "{}"))
-        else:
-            yield from _calls((marked["tagged"] if marked["tagged"] is not None else marked["after"]).strip())
-        at = marked.end()
-        at += len(text) - at - len(text[at:].lstrip())
-    # Parallel calls follow each other, with `;` between them as Llama writes them.
-    decoder = json.JSONDecoder()
-    while at < len(text):
-        value, at = decoder.raw_decode(text, at)
-        yield from _told(value)
-        at += len(text) - at - len(text[at:].lstrip(" \t\r\n,;"))
-    if not text:
-        raise ValueError("an empty text is no call")
+def _calls(text: str) -> tuple[Sequence[tuple[str, Mapping[str, Any]]], str]:
+    """Return the calls that a text begins with, and the rest, which is what comes behind the last of them."""
+    calls: list[tuple[str, Mapping[str, Any]]] = []
+    decoder, end, code = json.JSONDecoder(), 0, False
+    while end < len(text) and (gap := _GAP.match(text, end)) is not None:
+        try:
+            if (xml := _XML.match(text, gap.end())) is not None:
+                inner = (xml[2] or "").strip()
+                told = (
+                    _mapping(json.loads(inner)) if inner.startswith("{") else dict.fromkeys(_PARAMETER.findall(xml[0]))
+                )
+                calls.append((xml[1] or xml[3], told))
+                end = xml.end()
+            elif (spoken := _SPOKEN.match(text, gap.end())) is not None:
+                calls.append((spoken[1], dict.fromkeys(re.findall(_ARGUMENT, spoken[2]))))
+                end, code = spoken.end(), True
+            else:
+                named = _NAMED.match(text, gap.end())
+                value, after = decoder.raw_decode(text, (named or gap).end())
+                calls += [(named[1], _mapping(value))] if named else [*_told(value)]
+                end = after
+        except (ValueError, RecursionError):
+            break
+    rest = text[end:].strip(" \t\r,;")
+    # Code that explanations follow is shown; other calls are not shown before it is said what they are.
+    return () if code and rest else calls, rest
 
 
 def _told(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -123,7 +142,7 @@ def _told(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     elif isinstance(inner, Mapping):
         yield from _told(inner)
     else:
-        name = next((found[key] for key in ("name", "function", "tool", "tool_name") if key in found), None)
+        name = next((found[key] for key in ("name", "function", "tool", "tool_name", "action") if key in found), None)
         arguments = next((found[key] for key in _ARGUMENTS if key in found), None)
         if not isinstance(name, str) or arguments is None:
             raise ValueError("an object that names no tool, or no arguments")
@@ -138,6 +157,10 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _fit(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
+    # A small model writes its values into the schema that it was given.
+    filled = arguments.get("properties")
+    if arguments.get("type") == "object" and isinstance(filled, Mapping) and filled:
+        return not any(isinstance(value, Mapping) for value in filled.values()) and _fit(filled, schema)
     required, known = schema.get("required"), schema.get("properties")
     if isinstance(required, list) and not all(name in arguments for name in required):
         return False

@@ -27,11 +27,14 @@ def check(transcript: Transcript, context: Context) -> None:
 
 
 def check_text(transcript: Transcript, tools: Mapping[str, Mapping[str, Any] | None]) -> None:
-    """Raise TrialError if the answer, as a whole, is a call of a tool, written as a text.
+    """Raise TrialError if the answer is a call of a tool, written as a text, and what its model invented to follow it.
 
     `tools` are those that were offered, each with the schema of its arguments, if that is known.
     """
-    if calls := written_calls(transcript.output, tools):
+    # An answer after calls that servers ran may show one.
+    called = transcript.tool_calls or transcript.unlisted_calls != 0
+    question = None if called else "\n".join(each.text for each in transcript.messages if each.role == "user")
+    if calls := written_calls(transcript.output, tools, question):
         raise TrialError(
             f"the answer is a call of {', '.join(dict.fromkeys(calls))} that was written as a text, so no server ran"
             f" it; {WRITTEN_CALL_REMEDY}",
