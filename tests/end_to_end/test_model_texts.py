@@ -90,12 +90,17 @@ def test_an_answer_that_is_a_call_is_lost_and_said_with_the_remedy(evaluation: P
 def test_simulated_trials_that_got_nothing_of_the_tools_are_told_with_the_way_to_a_real_model(
     evaluation: Project,
 ) -> None:
+    config = json.loads((evaluation.root / "eval.yaml").read_text(encoding="utf-8"))
+    config["contexts"]["sham"] = {"from": "docs", "results": "scrambled"}
+    config["conditions"]["placebo"] = {"contexts": ["sham"]}
+    evaluation.write(eval_yaml=json.dumps(config))
+
     outcome = ran(evaluation, ["Paris"] * 4)
 
     told = "simulated: 4 of 4 trials called no tool or had only errors; says nothing of your server"
     first = " ".join(" ".join(outcome.stdout.splitlines()[1:4]).split())
     assert f"caution {told}. Ask a real model: `-m ollama/" in first
-    assert "agent with_docs called no tool" not in outcome.stdout
+    assert "called no tool in" not in outcome.stdout
 
 
 def test_reasoning_is_kept_apart_from_the_answer(evaluation: Project) -> None:

@@ -96,7 +96,7 @@ def _lost_to_limits(summary: Summary) -> Iterator[str]:
 
 
 def _unserved(summary: Summary) -> Iterator[str]:
-    """Yield how often simulated models got nothing from the tools that they had, and how to ask a real one."""
+    """Yield how often simulated models got nothing from tools that nobody changed, and how to ask a real one."""
     arms = [arm for arm in summary.trials if arm.unserved is not None]
     unserved, trials = sum(arm.unserved or 0 for arm in arms), sum(arm.trials for arm in arms)
     if unserved > MANY_FAILED * trials:
@@ -106,13 +106,14 @@ def _unserved(summary: Summary) -> Iterator[str]:
 
 def _uncalled(summary: Summary) -> Iterator[str]:
     """Yield which arms hardly used their tools: whether these help is not what their scores tell."""
+    simulated = {arm.agent for arm in summary.trials if arm.unserved is not None}
     for arm in summary.trials:
         who, written = f"{arm.agent} {arm.condition}", arm.failures.get(f"model: {WRITTEN_CALL}", 0)
         if written:
             told = f"{written} of {arm.trials} answers of {who} are calls of tools that were written as texts"
             yield f"{told}, so they are lost; {WRITTEN_CALL_REMEDY}"
         # A call that was written as text is no call, and was told of above, as were simulated models.
-        silent = (arm.uncalled or 0) - written if arm.unserved is None else 0
+        silent = (arm.uncalled or 0) - written if arm.agent not in simulated else 0
         if silent > 0 and silent >= MOSTLY_UNCALLED * arm.trials:
             yield f"{who} called no tool in {silent:,} of {counted(arm.trials, 'trial')}"
 

@@ -256,7 +256,8 @@ class ArmTrials(OfArm):
     that of the trials with all of their attempts; `usage` leaves out failed attempts, whose usage and cost `given_up`
     has. `dropped` counts by kind what tools returned and the adapter could not pass to the model. `truncated` counts
     answers that a limit of length ended. `uncalled` counts the trials that are known to have called no tool of the
-    condition's servers (`None`: these offer none), and `unserved`, of a simulated model, also those with errors alone.
+    condition's servers (`None`: these offer none), and `unserved` also those with errors alone, of a simulated model and
+    servers that no intervention changed.
     """
 
     trials: int

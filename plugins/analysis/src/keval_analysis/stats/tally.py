@@ -215,7 +215,8 @@ class Tally:
     ) -> ArmTrials:
         """Return the counts and totals, with the times of what the answers of a `simulated` or real agent took."""
         durations = expenses.durations
-        offers_tools = any(server.tools for name, server in entry.servers.items() if name not in entry.texts)
+        servers = [server for name, server in entry.servers.items() if name not in entry.texts]
+        offers_tools, changed = any(each.tools for each in servers), any(each.interventions for each in servers)
         compliance = dict[str, Any](self.compliance, on_missing_tool_use=entry.on_missing_tool_use)
         return ArmTrials(
             agent,
@@ -229,6 +230,6 @@ class Tally:
             duration_p95=quantile(durations, 0.95),
             dropped=dict(self.dropped),
             uncalled=self.uncalled if offers_tools else None,
-            unserved=self.unserved if offers_tools and simulated else None,
+            unserved=self.unserved if offers_tools and simulated and not changed else None,
             sampling=self.sampling,
         )
