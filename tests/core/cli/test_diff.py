@@ -93,7 +93,14 @@ def test_runs_of_the_same_are_equal_whenever_they_were_made(project: Project, be
         for line in lines:
             line["transcript"] |= {"started": 4e9, "duration": 5.0, "turn_durations": [5.0], "replies": [1.0]}
 
+    def keep_texts(run: Run, **kept: Any) -> None:
+        manifest = json.loads((run.path / "manifest.json").read_text(encoding="utf-8"))
+        manifest["conditions"]["with_docs"]["texts"] = {"pages": {"sha256": "0" * 64, **kept}}
+        edit_manifest(run, conditions=manifest["conditions"])
+
     edit(now, "trials.jsonl", later)
+    keep_texts(before)  # as earlier versions did
+    keep_texts(now, texts={"instructions": "0" * 64})
     outcome = project.keval("compare", "--exact", before.id, now.id)
     timed = project.keval("compare", "--exact", before.id, now.id, "--times", "--json")
 

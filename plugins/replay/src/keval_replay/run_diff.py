@@ -52,8 +52,11 @@ def canonical_manifest(manifest: Manifest) -> dict[str, Any]:
         # An option that is not set is the same as one that the version before did not have.
         unset = [name for name, value in execution.items() if value is None]
         config["execution"] = _without(execution, *unset, *_OF_THE_MACHINE)
-    for server in (each for condition in plain["conditions"].values() for each in condition["servers"].values()):
-        server["protocol"] = server["protocol"] or "2025-11-25"  # which earlier versions spoke, and did not tell
+    for condition in plain["conditions"].values():
+        for server in condition["servers"].values():
+            server["protocol"] = server["protocol"] or "2025-11-25"  # which earlier versions spoke, and did not tell
+        for context in condition["texts"].values():
+            del context["texts"]  # which earlier versions did not keep; `sha256` is of all of them
     # The samples are compared one by one, and a file may have others besides.
     plain["dataset"] = _without(plain["dataset"], "path", "sha256")
     # The digest covers versions; what else it covers stands beside it.
