@@ -255,9 +255,8 @@ class ArmTrials(OfArm):
     over samples, in seconds; `duration_median` and `duration_p95` are those of trials that were answered. `cost` is
     that of the trials with all of their attempts; `usage` leaves out failed attempts, whose usage and cost `given_up`
     has. `dropped` counts by kind what tools returned and the adapter could not pass to the model. `truncated` counts
-    answers that a limit of length ended. `uncalled` counts the trials that are known to have called no tool of the
-    condition's servers (`None`: these offer none), and `unserved` also those with errors alone, of a simulated model and
-    servers that no intervention changed.
+    answers that a limit of length ended. `uncalled` counts the trials that called no tool of the condition's servers
+    (`None`: these offer none), and `unserved` those with errors alone, too, of simulated models on unchanged servers.
     """
 
     trials: int
