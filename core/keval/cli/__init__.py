@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from keval.cli.help import HELP_ALL
 from keval.cli.output import OutputError, guarded_output
 from keval.errors import ConfigError, KevalError, OutageError, PreflightError
 
@@ -20,10 +21,15 @@ __all__ = ["main"]
 
 _COMMANDS = ("run", "resume", "score")
 _OLD_NAMES = "Old names"
+_HELP = ["-h", "--help", HELP_ALL]
 
 
 class _Commands(click.Group):
     """Built-in commands by module, and those of plugins by entry point; listing imports neither."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[HELP_ALL] = HELP_ALL in args  # of the command, too, which shares what the context holds
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*_owners()]
@@ -64,7 +70,10 @@ class _Commands(click.Group):
         for title, rows in sections.items():
             if rows:
                 with formatter.section(title):
-                    formatter.write_dl([*rows.items()])
+                    if title in ("CI", "Advanced") and not ctx.meta.get(HELP_ALL):
+                        formatter.write_text(f"{', '.join(rows)}: {HELP_ALL} describes them")
+                    else:
+                        formatter.write_dl([*rows.items()])
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         # A run makes many records and few cycles: to look for these as often as Python does takes a tenth of its CPU.
@@ -156,7 +165,7 @@ def _plugin_command(name: str) -> click.Command:
     return command
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "KEVAL"})
+@click.group(cls=_Commands, context_settings={"help_option_names": _HELP, "auto_envvar_prefix": "KEVAL"})
 # Without `allow_from_autoenv=False`, a variable KEVAL_VERSION would be this flag, and no command would run.
 @click.version_option(package_name="keval-core", prog_name="keval", allow_from_autoenv=False)
 def main() -> None:

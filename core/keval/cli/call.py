@@ -1,4 +1,4 @@
-"""A call of a command, the options that packages add to commands, and how `--help` lists options."""
+"""A call of a command, and the options that packages add to commands."""
 
 from __future__ import annotations
 
@@ -113,27 +113,3 @@ def added_options(command: str) -> Callable[[F], F]:
         return functools.reduce(lambda made, option: option(made), reversed(every), with_added)  # type: ignore[return-value]
 
     return decorate
-
-
-class SectionedCommand(click.Command):
-    """A command whose `--help` lists options in sections, first those of the tutorials."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options; those that no section names come last."""
-        options = (each for each in self.get_params(ctx) if isinstance(each, click.Option))
-        told = {each.name: record for each in options if (record := each.get_help_record(ctx))}
-        for title, names in _SECTIONS.items():
-            if rows := [told.pop(name) for name in names.split() if name in told]:
-                with formatter.section(title):
-                    formatter.write_dl(rows)
-        with formatter.section("Advanced options"):
-            formatter.write_dl([*told.values()])
-
-
-_SECTIONS = {
-    "Options to begin with": "live dry_run limit agent condition model repetitions budget note output_dir",
-    "Options of what is shown": "view explain wide as_json quiet",
-    "Options to compare": "effect pilot power metric judge missing add_repetitions extend ablate",
-    "Options for CI": "fail_under fail_on_regression max_regression strict max_failures record replay replay_misses",
-}
-"""The options of all commands by section."""

@@ -9,8 +9,9 @@ from typing import Any
 import attrs
 import click
 
-from keval.cli.call import CommandCall, CommandOptions, SectionedCommand, added_options
+from keval.cli.call import CommandCall, CommandOptions, added_options
 from keval.cli.display import display, tell_notices
+from keval.cli.help import SectionedCommand
 from keval.cli.messages import redactor
 from keval.cli.options import Detail, budget_option, executor_option, max_failures_option, output_options
 from keval.cli.session import carry_out, finish, log_watchers, prepared, tell_replaced
@@ -23,9 +24,10 @@ from keval.run.select import Selection, select
 from keval.store.run import find_run
 
 _POSITIVE = click.IntRange(min=1)
+_FIRST = "extend add_repetitions retry_failed budget note output_dir view as_json quiet"
 
 
-@click.command("resume", cls=SectionedCommand)
+@click.command("resume", cls=SectionedCommand, first=_FIRST)
 @click.argument("run")
 @click.option("--retry-failed", is_flag=True, help="Also run failed trials again.")
 @click.option("--add-repetitions", type=_POSITIVE, metavar="N", help="Ask every question N more times.")

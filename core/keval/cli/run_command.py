@@ -9,16 +9,19 @@ from typing import Any
 
 import click
 
-from keval.cli.call import CommandCall, CommandOptions, Planned, SectionedCommand, added_options
+from keval.cli.call import CommandCall, CommandOptions, Planned, added_options
 from keval.cli.config_argument import read_config
 from keval.cli.display import Progress, display, tell_notices
+from keval.cli.help import SectionedCommand
 from keval.cli.messages import redactor
 from keval.cli.options import Detail, output_options, selection_options
 from keval.cli.session import carry_out, finish, log_watchers, prepared, tell_replaced
 from keval.run.select import Selection, select
 
+_FIRST = "dry_run limit agent condition model repetitions budget note output_dir view as_json quiet"
 
-@click.command("run", cls=SectionedCommand)
+
+@click.command("run", cls=SectionedCommand, first=_FIRST)
 # Not by `config_argument`, as an option of a package, such as --replay, may say what is run.
 @click.argument("config", type=click.Path(path_type=Path), required=False)
 @selection_options

@@ -9,8 +9,9 @@ from typing import Any
 import attrs
 import click
 
-from keval.cli.call import CommandCall, CommandOptions, SectionedCommand, added_options
+from keval.cli.call import CommandCall, CommandOptions, added_options
 from keval.cli.display import display
+from keval.cli.help import SectionedCommand
 from keval.cli.messages import redactor
 from keval.cli.options import Detail, budget_option, executor_option, judge_repetitions_option, output_options
 from keval.cli.session import carry_out, finish, log_watchers
@@ -20,7 +21,7 @@ from keval.run.select import Selection, select
 from keval.store.run import find_run
 
 
-@click.command("score", cls=SectionedCommand)
+@click.command("score", cls=SectionedCommand, first="metric judge missing model budget output_dir as_json quiet")
 @click.argument("run")
 @click.option("--metric", multiple=True, metavar="NAME", help="Only this metric, or any installed one. Repeatable.")
 @click.option("--judge", multiple=True, metavar="NAME", help="Only this judge. Repeatable.")

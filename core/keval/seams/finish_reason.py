@@ -42,9 +42,7 @@ class FinishReason:
 
 MAX_OUTPUT_TOKENS = FinishReason("cut_off", "the limit of output tokens", "raise max_tokens")
 CONTEXT_WINDOW = FinishReason(
-    "cut_off",
-    "the end of the model's context window",
-    "take a model with a larger one, or tools that return less",
+    "cut_off", "the end of the model's context window", "take a model with a larger one, or tools that return less"
 )
 REFUSAL = FinishReason(
     "refused",
@@ -52,8 +50,6 @@ REFUSAL = FinishReason(
     "look at what it was asked and what the tools returned, or take another model",
 )
 SILENCE = FinishReason(
-    "no_answer",
-    "the model itself",
-    "look at what it was asked and what the tools returned, or take another model",
+    "no_answer", "the model itself", "look at what it was asked and what the tools returned, or take another model"
 )
 """The model stopped normally, and said nothing."""

@@ -98,21 +98,44 @@ def test_help_lists_commands_by_what_one_does_first(project: Project, monkeypatc
     monkeypatch.setattr(registry, "components", lambda group: (*found(group), *more.get(group, ())))
 
     lines = project.keval("--help").stdout.splitlines()
+    all_lines = project.keval("--help-all").stdout.splitlines()
 
     titles = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
     assert ["Begin:", "Look:", "Compare:", "CI:", "Advanced:", "Commands of other packages:"] == titles[-6:]
     assert "  view    Show runs in the browser." in lines
     assert lines.index("Begin:") < lines.index("  run       Run an evaluation and show what its contexts do.")
-    assert lines[-2:] == ["  frob  Doubles for tests. (keval-doubles)", "  lost  from of-nobody"]
+    assert (
+        "  plugins, tools, models, schema, new, tap, gateway: --help-all describes them"
+        == lines[lines.index("Advanced:") + 1]
+    )
+    assert "  schema   Print the JSON Schema of a config." in all_lines
+    assert lines[-2:] == all_lines[-2:] == ["  frob  Doubles for tests. (keval-doubles)", "  lost  from of-nobody"]
 
 
 def test_help_of_a_command_lists_options_by_what_one_does_first(project: Project) -> None:
-    lines = project.keval("run", "--help").stdout.splitlines()
+    first = project.keval("run", "--help").stdout.splitlines()
+    lines = project.keval("run", "--help-all").stdout.splitlines()
 
-    first = "Options to begin with:"
-    titles = [first, "Options of what is shown:", "Options to compare:", "Options for CI:", "Advanced options:"]
+    titles = ["Options:", "Options to compare:", "Options for CI:", "Advanced options:"]
     places = [lines.index(title) for title in titles]
     assert sorted(places) == places
+    assert "--help-all lists 18 more." == first[-1]
+    assert lines[: places[1]] == first[:-1]
     assert any("--limit" in line for line in lines[places[0] : places[1]])
-    assert any("--strict" in line for line in lines[places[3] : places[4]])
-    assert any("--executor" in line for line in lines[places[4] :])
+    assert any("--strict" in line for line in lines[places[2] : places[3]])
+    assert any("--executor" in line for line in lines[places[3] :])
+
+
+def test_help_of_no_command_is_long_and_all_options_are_listed_somewhere(project: Project) -> None:
+    group = click.Context(main, **main.context_settings)
+    for name in main.list_commands(group):
+        command = main.get_command(group, name)
+        assert command is not None
+        own = click.Context(command, info_name=name, parent=group)
+        shown = [each for each in command.get_params(own) if isinstance(each, click.Option) and not each.hidden]
+        told = project.keval(name, "--help").stdout
+        listed = {each.name for each in shown if f" {max(each.opts, key=len)}" in told}
+        more = project.keval(name, "--help-all").stdout
+
+        assert len(listed) <= 15, name
+        assert not {each.name for each in shown if f" {max(each.opts, key=len)}" not in more}, name

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import click
 
+from keval.cli.help import SectionedCommand
 from keval.cli.options import budget_option, choice_options, json_option, results_option
 from keval.run.select import Selection
 from keval_instrument.examinations import EXAMINATIONS
@@ -15,7 +16,7 @@ from keval_instrument.examinations import EXAMINATIONS
 _POSITIVE = click.IntRange(min=1)
 
 
-@click.command()
+@click.command(cls=SectionedCommand, first="only samples budget agent condition model html output_dir as_json")
 @click.argument("target", metavar="[CONFIG|RUN]", required=False)
 @click.option("--only", multiple=True, type=click.Choice([*EXAMINATIONS]), help="Only this examination. Repeatable.")
 @click.option("--samples", type=_POSITIVE, metavar="N", help="Draw N samples, in place of `check.samples`.")

@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
-from keval.cli.call import CommandCall, CommandOptions, SectionedCommand, added_options
+from keval.cli.call import CommandCall, CommandOptions, added_options
 from keval.cli.config_argument import CONFIG_NAMES, config_here, read_config
 from keval.cli.display import tell_notices
+from keval.cli.help import SectionedCommand
 from keval.cli.messages import foreign, redactor
 from keval.cli.options import json_option, results_option, selection_options
 from keval.records.formats import counted
@@ -18,7 +19,7 @@ from keval.run.select import Selection, select
 from keval.seams.interfaces import ComparingJudge
 
 
-@click.command("validate", cls=SectionedCommand)
+@click.command("validate", cls=SectionedCommand, first="live limit agent condition model output_dir as_json")
 @click.argument("config", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--live",

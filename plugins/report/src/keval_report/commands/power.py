@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
-from keval.cli.call import CommandCall, CommandOptions, SectionedCommand, added_options
+from keval.cli.call import CommandCall, CommandOptions, added_options
 from keval.cli.config_argument import config_argument, read_config
 from keval.cli.console import print_json
+from keval.cli.help import SectionedCommand
 from keval.cli.options import json_option, results_option, selection_options
 from keval.run.select import Selection, select
 from keval.store.run import find_run
@@ -36,7 +37,9 @@ class _Size(click.ParamType[tuple[float, bool]]):
         return size, share
 
 
-@click.command("power", cls=SectionedCommand)
+@click.command(
+    "power", cls=SectionedCommand, first="effect pilot limit agent condition model repetitions output_dir as_json"
+)
 @config_argument
 @click.option(
     "--effect",

@@ -11,6 +11,7 @@ import click
 import orjson
 
 from keval.cli.console import json_text, print_json
+from keval.cli.help import SectionedCommand
 from keval.cli.options import json_option, results_option
 from keval.errors import RunError
 from keval.store.run import Run, find_run
@@ -28,7 +29,9 @@ _WORST = 20
 """How many of the worst trials are shown without `--limit`."""
 
 
-@click.command("show")
+@click.command(
+    "show", cls=SectionedCommand, first="trial sample worst failed unverified contexts limit output_dir as_json"
+)
 @click.argument("run")
 @click.option("--trial", metavar="ID", help="Show this trial: messages, tool calls and scores.")
 @click.option("--request", is_flag=True, help="With --trial: show its first model request, as it was sent.")
