@@ -21,7 +21,6 @@ __all__ = ["main"]
 
 _COMMANDS = ("run", "resume", "score")
 _OLD_NAMES = "Old names"
-_HELP = ["-h", "--help", HELP_ALL]
 
 
 class _Commands(click.Group):
@@ -29,7 +28,7 @@ class _Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[HELP_ALL] = HELP_ALL in args  # of the command, too, which shares what the context holds
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, ["--help" if each == HELP_ALL else each for each in args])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*_owners()]
@@ -165,7 +164,7 @@ def _plugin_command(name: str) -> click.Command:
     return command
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": _HELP, "auto_envvar_prefix": "KEVAL"})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "KEVAL"})
 # Without `allow_from_autoenv=False`, a variable KEVAL_VERSION would be this flag, and no command would run.
 @click.version_option(package_name="keval-core", prog_name="keval", allow_from_autoenv=False)
 def main() -> None:

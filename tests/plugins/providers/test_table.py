@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from keval.execute.models.prices import looked_up
 from keval.plugin import Endpoint, PreflightError, Wire
 from keval.seams import registry
 from keval_providers import ALIASES, PROVIDERS, HostedProvider
@@ -48,6 +49,17 @@ def test_table_and_entry_points_name_the_same_providers() -> None:
     points = project("plugins/providers")["entry-points"]["keval.models"]
 
     assert {name: f"keval_providers.table:{vendor}" for name, vendor in named.items()} == points
+
+
+def test_models_that_run_on_this_machine_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    models = ["ollama/qwen3:4b", "lmstudio/qwen3", "ollama/gpt-oss:120b-cloud", "openai/qwen3", "hosted_vllm/qwen3"]
+
+    here = {name: price.input + price.output for name, price in looked_up(models).items()}
+    monkeypatch.setenv("OLLAMA_API_BASE", "https://ollama.com")
+    elsewhere = looked_up(models)
+
+    assert {"ollama/qwen3:4b": 0.0, "lmstudio/qwen3": 0.0} == here
+    assert {"lmstudio/qwen3"} == {*elsewhere}
 
 
 @pytest.mark.parametrize("name", [*PROVIDERS, *ALIASES])
