@@ -128,7 +128,7 @@ def test_what_is_in_neither_golden_answer_nor_question_is_an_unverified_claim() 
 
     said = "“Trains to Florence take 90 minutes.”"
     assert (f"{said}: Florence, 90 minutes are in neither the golden answer nor the question.",) == claims
-    assert () == verdict_on(GOOD).unverified == verdict_on(WRONG).unverified
+    assert () == verdict_on(GOOD).unverified == verdict_on(WRONG).unverified == verdict_on(f"1. {GOOD}").unverified
 
 
 def graded(schema: dict[str, Any], response: str, repetition: int = 1) -> Any:

@@ -187,7 +187,7 @@ def _unverified(response: Text, given: Sequence[Text], wrong: Collection[str]) -
     added = []
     for each in response.sentences:
         new = [fact.said for fact in each.facts if fact.said not in wrong and not any(text.has(fact) for text in given)]
-        if new:
+        if new and re.search(r"[^\W\d_]", each.text):  # the number of an item states nothing
             is_are = "is" if len(new) == 1 else "are"
             told = f"{', '.join(new)} {is_are} in neither the golden answer nor the question."
             added.append(f"“{short(each.text)}”: {told}")
