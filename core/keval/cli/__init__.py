@@ -5,22 +5,18 @@ from __future__ import annotations
 import gc
 import sys
 import traceback
-from collections.abc import Mapping
-from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import click
 
-from keval.cli.help import HELP_ALL
+from keval.cli.help import HELP_ALL, told
 from keval.cli.output import OutputError, guarded_output
 from keval.errors import ConfigError, KevalError, OutageError, PreflightError
 
 __all__ = ["main"]
 
 _COMMANDS = ("run", "resume", "score")
-_OLD_NAMES = "Old names"
 
 
 class _Commands(click.Group):
@@ -42,7 +38,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if (name := args[0]) not in _owners() and (now := _sections()[_OLD_NAMES].get(name)):
+        if (name := args[0]) not in _owners() and (now := told()["Old names"].get(name)):
             from keval.cli.messages import tell
 
             tell(f"note: `keval {name}` is now `keval {now}`; the old name goes with the next version")
@@ -60,7 +56,7 @@ class _Commands(click.Group):
         from keval.seams.registry import summary_of
 
         owners, sections = _owners(), dict[str, dict[str, str]]()
-        for title, described in _sections().items():
+        for title, described in told().items():
             # A name that is described may be a command of somebody else's package, which is then told as theirs.
             sections[title] = {each: described[each] for each in described if owners.get(each, "").startswith("keval-")}
             for name in sections[title]:
@@ -131,26 +127,13 @@ class _Commands(click.Group):
                 ctx.exit(70)
 
 
-@cache
-def _sections() -> Mapping[str, Mapping[str, str]]:
-    """What `--help` says of the commands of keval's packages, by section; of old names, what they stand for now."""
-    sections, title = dict[str, dict[str, str]](), ""
-    # Plain lines, as a reader of TOML or YAML would take a tenth of `keval --help`.
-    for line in Path(__file__).with_name("commands.txt").read_text(encoding="utf-8").splitlines():
-        name, colon, text = line.partition(": ")
-        title = title if colon else line
-        if colon:
-            sections.setdefault(title, {})[name] = text
-    return sections
-
-
 def _owners() -> dict[str, str]:
     """The distribution of each command; those that are described come first, in the order of the list."""
     from keval.seams import registry
 
     found = {component.name: component.distribution for component in registry.components("keval.commands")}
     found |= dict.fromkeys(_COMMANDS, "keval-core")
-    return {name: found[name] for described in _sections().values() for name in described if name in found} | found
+    return {name: found[name] for described in told().values() for name in described if name in found} | found
 
 
 def _plugin_command(name: str) -> click.Command:

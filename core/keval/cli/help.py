@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 
 import click
 
 HELP_ALL = "--help-all"
 """Asks for help with everything; the `meta` of a context of click has whether it was given."""
-_SECTIONS = {
-    "Options to compare": "effect pilot power metric judge missing add_repetitions extend ablate",
-    "Options for CI": "fail_under fail_on_regression max_regression strict max_failures record replay replay_misses",
-}
-"""The further options of all commands by section."""
+
+
+@cache
+def told() -> Mapping[str, Mapping[str, str]]:
+    """Return what `commands.txt` says, by its titles: of commands and options, and what old names stand for now."""
+    sections, title = dict[str, dict[str, str]](), ""
+    # Plain lines, as a reader of TOML or YAML would take a tenth of `keval --help`.
+    for line in Path(__file__).with_name("commands.txt").read_text(encoding="utf-8").splitlines():
+        name, colon, text = line.partition(": ")
+        title = title if colon else line
+        if colon:
+            sections.setdefault(title, {})[name] = text
+    return sections
 
 
 class SectionedCommand(click.Command):
-    """A command with many options, whose `--help` lists only those that it names as `first`."""
-
-    def __init__(self, *args: Any, first: str, **more: Any) -> None:
-        super().__init__(*args, **more)
-        # click 8.5 has another name for `--help` than those before it.
-        self._first = {"Options": f"{first} help _click_default_help"}
+    """A command with many options, of which `--help` lists those that one begins with."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options; those that no section names come last."""
         options = (each for each in self.get_params(ctx) if isinstance(each, click.Option))
-        told = {each.name: record for each in options if (record := each.get_help_record(ctx))}
-        more = {**_SECTIONS, "Advanced options": " ".join(told)} if ctx.meta.get(HELP_ALL) else {}
-        for title, names in {**self._first, **more}.items():
-            if rows := [told.pop(name) for name in names.split() if name in told]:
+        rest = {each.name: record for each in options if (record := each.get_help_record(ctx))}
+        # click 8.5 has another name for `--help` than those before it.
+        sections = {"Options": f"{told()['First options'][str(self.name)]} help _click_default_help"}
+        if ctx.meta.get(HELP_ALL):
+            sections |= {**told()["Sections of options"], "Advanced options": " ".join(map(str, rest))}
+        for title, names in sections.items():
+            if rows := [rest.pop(name) for name in names.split() if name in rest]:
                 with formatter.section(title):
                     formatter.write_dl(rows)
-        if told:
-            formatter.write(f"\n{HELP_ALL} lists {len(told)} more.\n")
+        if rest:
+            formatter.write(f"\n{HELP_ALL} lists {len(rest)} more.\n")

@@ -24,10 +24,9 @@ from keval.run.select import Selection, select
 from keval.store.run import find_run
 
 _POSITIVE = click.IntRange(min=1)
-_FIRST = "extend add_repetitions retry_failed budget note output_dir view as_json quiet"
 
 
-@click.command("resume", cls=SectionedCommand, first=_FIRST)
+@click.command("resume", cls=SectionedCommand)
 @click.argument("run")
 @click.option("--retry-failed", is_flag=True, help="Also run failed trials again.")
 @click.option("--add-repetitions", type=_POSITIVE, metavar="N", help="Ask every question N more times.")

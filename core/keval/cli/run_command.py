@@ -18,10 +18,8 @@ from keval.cli.options import Detail, output_options, selection_options
 from keval.cli.session import carry_out, finish, log_watchers, prepared, tell_replaced
 from keval.run.select import Selection, select
 
-_FIRST = "dry_run limit agent condition model repetitions budget note output_dir view as_json quiet"
 
-
-@click.command("run", cls=SectionedCommand, first=_FIRST)
+@click.command("run", cls=SectionedCommand)
 # Not by `config_argument`, as an option of a package, such as --replay, may say what is run.
 @click.argument("config", type=click.Path(path_type=Path), required=False)
 @selection_options

@@ -21,7 +21,7 @@ from keval.run.select import Selection, select
 from keval.store.run import find_run
 
 
-@click.command("score", cls=SectionedCommand, first="metric judge missing model budget output_dir as_json quiet")
+@click.command("score", cls=SectionedCommand)
 @click.argument("run")
 @click.option("--metric", multiple=True, metavar="NAME", help="Only this metric, or any installed one. Repeatable.")
 @click.option("--judge", multiple=True, metavar="NAME", help="Only this judge. Repeatable.")

@@ -54,12 +54,15 @@ def select(evaluation: Evaluation, selection: Selection) -> Evaluation:
         used = evaluation.with_bases({label for arm in conditions.values() for label in arm.contexts})
         contexts = tuple(spec for spec in contexts if spec.label in used)
     agents, judges = _with_models(agents, judges, selection.models, problems)
+    executor = evaluation.execution.executor
+    # The chosen one has the options of the config if that names the same one.
+    same = isinstance(executor, Mapping) and executor["type"] == selection.executor
     execution = attrs.evolve(
         evaluation.execution,
         num_repetitions=selection.repetitions or evaluation.execution.num_repetitions,
         judge_repetitions=selection.judge_repetitions or evaluation.execution.judge_repetitions,
         max_concurrent=selection.max_concurrent or evaluation.execution.max_concurrent,
-        executor=_executor(evaluation.execution.executor, selection.executor),
+        executor=executor if same else selection.executor or executor,
     )
     if selection.max_failures is not None:
         try:
@@ -193,9 +196,3 @@ def _asks_model(full: str, spec: PluginSpec) -> bool:
     """Return whether a plugin asks the model that it names; that of answers which exist has answered already."""
     group = f"keval.{full.partition('.')[0]}"
     return "model" in spec.options and not hasattr(registry.load(registry.find(group, spec.type)), "count_answers")
-
-
-def _executor(configured: str | Mapping[str, Any], chosen: str | None) -> str | Mapping[str, Any]:
-    """Return the executor: the chosen one, with the options of the config if that names the same one."""
-    same = chosen is None or (isinstance(configured, Mapping) and configured["type"] == chosen)
-    return configured if same or chosen is None else chosen

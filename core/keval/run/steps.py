@@ -248,6 +248,7 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
         outbox = RunOutbox(run.writer, journal, run.redact, run.hooks, admission, submit, entry)
         # Another job runs what could not begin in the one before: since then trials cost less than was reserved for
         # them, or were scored.
+        recorded = all(agent.prerecorded for agent in plan.agents)
         while True:
             job = Job(
                 manifest=run.manifest,
@@ -257,7 +258,7 @@ async def _execute(run: ActiveRun, written: Run, plan: Plan, done: Collection[Tr
                 sample=lambda name: run.samples.get(name) or samples.named(name),
                 worker=worker,
                 outbox=outbox,
-                max_concurrent=_max_concurrent(plan),
+                max_concurrent=_RECORDED_AT_ONCE if recorded else execution.max_concurrent,
             )
             await stop.run(executor.execute(job), execution.grace_seconds)
             if admission.behind():
@@ -313,9 +314,3 @@ def _describer(
     rubrics = {rubric_digest(rubric): rubric for rubric in (scorers.rubrics if scorers.judges else ())}
     ratings = rate_agents(scorers, agents)
     return RunDescriber(plan.evaluation, scorers, ready.endpoints, spec, rubrics, ratings, up.prices, start.redact)
-
-
-def _max_concurrent(plan: Plan) -> int:
-    if all(agent.prerecorded for agent in plan.agents):
-        return _RECORDED_AT_ONCE
-    return plan.evaluation.execution.max_concurrent

@@ -120,8 +120,10 @@ class EndpointLoad:
         self._under_way -= 1
         self._probing = self._probing and not probe
         self._free.set()
-        # one record that all share, as nearly every request ends so
-        return FINE if ending == "answered" else Standing(self._down_since is not None, self._troubled, given_up)
+        # Whether the endpoint refuses more than single requests among others that it answers.
+        troubled = self._crowded or len(self._refused) > 1 or not self._has_answered
+        # One record that all share, as nearly every request ends so.
+        return FINE if ending == "answered" else Standing(self._down_since is not None, troubled, given_up)
 
     async def deny(self, message: str) -> str:
         """Give the endpoint up, which refuses until somebody acts, and return why; see `Load`."""
@@ -162,11 +164,6 @@ class EndpointLoad:
     def _crowded(self) -> bool:
         """Whether a fifth of this round's responses, and more than one, were refused as too many."""
         return self._throttled >= max(2, (self._responses + self._throttled) / 5)
-
-    @property
-    def _troubled(self) -> bool:
-        """Whether the endpoint refuses more than single requests among others that it answers."""
-        return self._crowded or len(self._refused) > 1 or not self._has_answered
 
     def _recovered(self) -> None:
         """Note that the endpoint is up, and at the end of a round adapt how many requests it gets at once."""

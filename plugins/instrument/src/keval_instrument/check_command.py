@@ -16,7 +16,7 @@ from keval_instrument.examinations import EXAMINATIONS
 _POSITIVE = click.IntRange(min=1)
 
 
-@click.command(cls=SectionedCommand, first="only samples budget agent condition model html output_dir as_json")
+@click.command(cls=SectionedCommand)
 @click.argument("target", metavar="[CONFIG|RUN]", required=False)
 @click.option("--only", multiple=True, type=click.Choice([*EXAMINATIONS]), help="Only this examination. Repeatable.")
 @click.option("--samples", type=_POSITIVE, metavar="N", help="Draw N samples, in place of `check.samples`.")

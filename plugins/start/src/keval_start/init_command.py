@@ -29,7 +29,7 @@ _RESULTS = re.compile(r"^\s*(/|\*\*/)?results(/\*{0,2})?\s*$", re.MULTILINE)
 """A line of a .gitignore that leaves out results."""
 
 
-@click.command("init", cls=SectionedCommand, first="server from_file env header agent answers model questions generate")
+@click.command("init", cls=SectionedCommand)
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path, file_okay=False), default=Path())
 @click.option(
     "--server", multiple=True, metavar="TARGET", help="Evaluate this MCP server: a command or a URL. Repeatable."

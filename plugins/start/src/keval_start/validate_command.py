@@ -19,7 +19,7 @@ from keval.run.select import Selection, select
 from keval.seams.interfaces import ComparingJudge
 
 
-@click.command("validate", cls=SectionedCommand, first="live limit agent condition model output_dir as_json")
+@click.command("validate", cls=SectionedCommand)
 @click.argument("config", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--live",

@@ -37,9 +37,7 @@ class _Size(click.ParamType[tuple[float, bool]]):
         return size, share
 
 
-@click.command(
-    "power", cls=SectionedCommand, first="effect pilot limit agent condition model repetitions output_dir as_json"
-)
+@click.command("power", cls=SectionedCommand)
 @config_argument
 @click.option(
     "--effect",

@@ -29,9 +29,7 @@ _WORST = 20
 """How many of the worst trials are shown without `--limit`."""
 
 
-@click.command(
-    "show", cls=SectionedCommand, first="trial sample worst failed unverified contexts limit output_dir as_json"
-)
+@click.command("show", cls=SectionedCommand)
 @click.argument("run")
 @click.option("--trial", metavar="ID", help="Show this trial: messages, tool calls and scores.")
 @click.option("--request", is_flag=True, help="With --trial: show its first model request, as it was sent.")
