@@ -345,11 +345,13 @@ def test_the_context_must_be_named_if_there_are_several(library: Callable[..., P
 
 
 @pytest.mark.slow
-def test_the_simulated_model_searches_for_what_a_server_says_of_itself(project: Project) -> None:
+def test_the_simulated_model_searches_for_what_a_server_says_of_itself_and_reads_what_is_named(
+    project: Project,
+) -> None:
     shutil.copytree(ROOT / "examples" / "context-ab", project.root, dirs_exist_ok=True)
 
-    outcome = project.keval("generate", "context-ab.yaml", "-n", "12", "--to", "made.jsonl")
+    outcome = project.keval("generate", "context-ab.yaml", "-n", "24", "--to", "made.jsonl")
 
     made = [json.loads(line) for line in (project.root / "made.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert (0, 12) == (outcome.code, len(made))
-    assert "search_docs" in {call["tool"] for each in made for call in each["proof"]}
+    assert (0, 24) == (outcome.code, len(made))
+    assert {"search_docs", "read_page"} == {call["tool"] for each in made for call in each["proof"]}
