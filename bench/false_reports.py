@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import attrs
 import numpy as np
@@ -130,7 +131,7 @@ def statements(summary: Summary) -> Iterator[tuple[bool, str]]:
     """Yield what a report says of a difference, and whether it says that as something exploratory."""
     blocks = all_blocks(summary)
     lines = [*findings(summary), *cautions(summary, blocks)]
-    lines += [line.plain for line in explanation_lines(summary, (), 120)]
+    lines += [line.plain for line in explanation_lines(summary, (), 120, Path())]
     averages = False
     for line in lines:
         averages = line.startswith("Average over") or (averages and line.startswith("  "))

@@ -47,14 +47,15 @@ def test_claims_are_listed_once_in_the_order_of_the_dataset(project: Project) ->
 
 def test_a_run_ends_with_the_ten_worst_claims(project: Project) -> None:
     ran(project, z=["it is\nso", "x" * 300], m=[], a=["it is not"], b=[str(n) for n in range(4)])
-    run = str(project.run_directory())
-    texts = {flag: project.keval("report", run, *flag.split()).stdout for flag in ("", "--explain")}
+    run = project.run_directory().name
+    texts = {flag: project.keval("report", "latest", *flag.split()).stdout for flag in ("", "--explain")}
     lines = {flag: [" ".join(line.split()) for line in text.splitlines()] for flag, text in texts.items()}
 
     at = lines[""].index("14 unverified claims; those of the worst answers first:")
     assert ["z (old plain): it is so", f"z (old plain): {'x' * 82}…"] == lines[""][at + 1 : at + 3]
-    assert ["b (old plain): 3", "4 more: keval show RUN --unverified"] == lines[""][at + 10 : at + 12]
-    assert "wary flagged unverified claims in 12 of 16 judgements: keval show RUN --unverified" in lines["--explain"]
+    assert ["b (old plain): 3", f"4 more: keval show {run} --unverified"] == lines[""][at + 10 : at + 12]
+    assert "wary flagged unverified claims in 12 of 16 judgements" in lines["--explain"]
+    assert "14 unverified claims" in project.keval("show", run, "--unverified").stdout
 
 
 def test_the_claims_of_the_worst_answers_come_first() -> None:

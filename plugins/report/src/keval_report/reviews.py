@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -26,7 +27,7 @@ from keval_analysis.findings.reviews import (
 )
 from keval_analysis.findings.summary import Summary
 from keval_report.claims import Level
-from keval_report.words import display_names, joined, one_line, padded, rubric_name, shortened, with_interval
+from keval_report.words import display_names, joined, one_line, padded, rubric_name, run_name, shortened, with_interval
 
 if TYPE_CHECKING:  # with NumPy, which only a draw needs
     from keval_analysis.findings.draws import Draw
@@ -53,7 +54,7 @@ def judging_lines(summary: Summary) -> Iterator[str]:
         took = [entry for entry in summary.judging if entry.judge == judge]
         if flagged := sum(entry.flagged for entry in took):
             told = sum(entry.told for entry in took)
-            yield f"{judge} flagged unverified claims in {flagged} of {told} judgements: keval show RUN --unverified"
+            yield f"{judge} flagged unverified claims in {flagged} of {told} judgements"
 
 
 def anchor_lines(summary: Summary) -> Iterator[str]:
@@ -90,7 +91,7 @@ def claim_texts(claims: Sequence[UnverifiedClaim]) -> Sequence[str]:
     return [*dict.fromkeys(told)]
 
 
-def claim_lines(claims: Sequence[UnverifiedClaim], width: int, level: Level = "explained") -> Iterator[Text]:
+def claim_lines(claims: Sequence[UnverifiedClaim], width: int, run: Path, level: Level = "explained") -> Iterator[Text]:
     """Yield the worst claims that judges could not verify; the others are counted, and those that are in results."""
     loose = claim_texts(claims)
     if loose and level == "first":
@@ -100,7 +101,9 @@ def claim_lines(claims: Sequence[UnverifiedClaim], width: int, level: Level = "e
         line.truncate(width, overflow="ellipsis")
         yield line
     if len(loose) > _MOST_CLAIMS:
-        yield Text(f"  {len(loose) - _MOST_CLAIMS:,} more: keval show RUN --unverified")
+        yield safe(
+            f"  {len(loose) - _MOST_CLAIMS:,} more: {shlex.join(['keval', 'show', run_name(run), '--unverified'])}"
+        )
     if level == "explained" and (
         traced := Counter(claim.source.partition(" #")[0] for claim in claims if claim.source)
     ):

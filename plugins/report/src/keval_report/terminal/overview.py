@@ -79,7 +79,7 @@ def print_report(
         effect_lines(found, width, plot=not console.options.ascii_only),
         () if compared else fitted(mean_lines(summary, width), width),
         _property_lines(summary, width) if explained else (),
-        fitted(explanation_lines(summary, claims, width), width) if explained else (),
+        fitted(explanation_lines(summary, claims, width, run), width) if explained else (),
     ]
     print_sections(sections, console)
     console.print()
@@ -89,7 +89,7 @@ def print_report(
         *(Text(line, "dim") for line in labelled("runs", chosen, width)),
         *(() if explained else map(Text, labelled("texts", [*activation_texts(summary)], width))),
         *(Text(line, "red") for line in labelled("lost", lost, width)),
-        *(() if explained else claim_lines(claims, width, level)),
+        *(() if explained else claim_lines(claims, width, run, level)),
         *(Text(line) for name, told in part_lines(summary) for line in labelled(name, [*map(one_line, told)], width)),
         *gate_lines(summary.gates, width, level, decided_on(summary.replay)),
         *unmet_lines(summary.unmet, level),
@@ -225,7 +225,7 @@ _DUST = 1e-12
 """A variance below this is rounding."""
 
 
-def explanation_lines(summary: Summary, claims: Sequence[UnverifiedClaim], width: int) -> Iterator[Text]:
+def explanation_lines(summary: Summary, claims: Sequence[UnverifiedClaim], width: int, run: Path) -> Iterator[Text]:
     """Yield the lines, each as long as it is; `claims` are those that judges could not verify."""
     yield from _interactions(summary)
     power = summary.family_power
@@ -241,7 +241,7 @@ def explanation_lines(summary: Summary, claims: Sequence[UnverifiedClaim], width
     yield from _per_protocol(summary)
     yield from map(safe, judging_lines(summary))
     yield from map(safe, anchor_lines(summary))
-    yield from claim_lines(claims, width)
+    yield from claim_lines(claims, width, run)
     yield from map(safe, review_lines(summary))
     yield from map(safe, average_lines(summary))
     yield from sharing_lines(summary)
