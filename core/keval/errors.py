@@ -190,7 +190,7 @@ class ServerLostError(TrialError):
         super().__init__(message, kind=kind, retryable=True)
 
 
-def suggestion(name: str, known: Iterable[Any], listed: str = "") -> str:
+def suggestion(name: str, known: Iterable[Any], listed: str = "", likeness: float = 0.6) -> str:
     """Return `; did you mean 'x'?` for the nearest of the known names.
 
     When none is near, return all of them after what `listed` calls them, or an empty text if it calls them nothing.
@@ -198,6 +198,6 @@ def suggestion(name: str, known: Iterable[Any], listed: str = "") -> str:
     from difflib import get_close_matches  # needed for an error only
 
     names = [str(each) for each in known]
-    if near := get_close_matches(name, names, n=1, cutoff=0.6):
+    if near := get_close_matches(name, names, n=1, cutoff=likeness):
         return f"{HINT}{near[0]!r}?"
     return f"; {listed}: {', '.join(names) or 'none'}" if listed else ""

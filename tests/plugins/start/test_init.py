@@ -364,6 +364,9 @@ def test_questions_can_be_generated_for_a_person_to_accept(filled: Project) -> N
     ]
     assert (True, {True}) == (0 < len(questions) <= 2, {record["accepted"] for record in questions})
     assert "questions that wait for you to accept them" in outcome.stdout
+    assert "replace them by your own" not in outcome.stderr
+    assert re.search(r"^estimate of a run: about .*\n.*\nonce you have accepted.*model", outcome.stdout, re.MULTILINE)
+    assert "\n      keval run eval.yaml -m ollama/qwen3:4b\n" in outcome.stdout
 
 
 def test_where_no_question_can_be_made_samples_are_written(filled: Project) -> None:

@@ -105,11 +105,11 @@ def init(*, folder: Path, **flags: Any) -> None:
             project = draft.project(workplace)
             # The config has references in place of the values that a client's file had.
             with project.written(), filling(variables.known):
-                _call("validate", workplace.shown(project.config))
                 plan = make_plan(load(project.config))
-                if draft.questions.generate:
-                    _generate(draft, project)
-    _tell(draft, project, plan)
+                waiting = bool(draft.questions.generate) and _generate(draft, project)
+                if not waiting:
+                    _call("validate", workplace.shown(project.config))
+    _tell(draft, project, plan, waiting=waiting)
 
 
 @contextmanager
@@ -122,7 +122,7 @@ def _told_how_it_ended() -> Iterator[None]:
 
         # click has one error for both.
         if isinstance(error.__context__ if isinstance(error, click.Abort) else error, KeyboardInterrupt):
-            tell("interrupted; nothing was written")
+            tell("\ninterrupted; nothing was written")  # the terminal has written ^C
             raise SystemExit(130) from error
         told = "the input ended before all was answered; answer every question, or say by flags what to evaluate"
         raise ConfigError([Problem("", f"{told}: {WHAT_TO_EVALUATE}")]) from error
@@ -152,10 +152,10 @@ def _call(name: str, *args: str) -> None:
         command.invoke(context)
 
 
-def _generate(draft: Draft, project: Project) -> None:
+def _generate(draft: Draft, project: Project) -> bool:
     """Run `keval generate` for each server, which makes the file of the questions anew. If it makes none, samples stay.
 
-    It exits with 3 if it made fewer questions than it was asked for.
+    Return whether it made any. It exits with 3 if it made fewer questions than it was asked for.
     """
     from keval_start.questions import FILE
 
@@ -172,15 +172,19 @@ def _generate(draft: Draft, project: Project) -> None:
                 raise
         except KevalError as error:
             tell(f"note: {error}")
-    if not file.exists():
+    if not (made := file.exists()):
         tell("note: no question could be made, so three samples are written")
         file.write_text(project.files[file], encoding="utf-8")
+    return made
 
 
-def _tell(draft: Draft, project: Project, plan: Plan) -> None:
+def _tell(draft: Draft, project: Project, plan: Plan, *, waiting: bool) -> None:
     """Print what was found and written, what is left to do, and the command to run next."""
+    from keval.dataset.samples import Samples
+    from keval.records.trial import Sample
     from keval_analysis.estimate import ASSUMED, estimate
     from keval_analysis.plan_review import OWN_QUESTION
+    from keval_analysis.question_review import QuestionFile
     from keval_report.terminal.planning import estimated
     from keval_start.models import REAL_MODELS
     from keval_start.project import CONFIG, SCHEMA
@@ -188,7 +192,6 @@ def _tell(draft: Draft, project: Project, plan: Plan) -> None:
 
     workplace = project.workplace
     file = workplace.folder / FILE
-    waiting = draft.questions.generate and file.read_text(encoding="utf-8") != project.files[file]
     about = {
         CONFIG: "what is asked, of whom, and how it is scored",
         FILE: "questions that wait for you to accept them" if waiting else "three samples: replace them by your own",
@@ -211,10 +214,13 @@ def _tell(draft: Draft, project: Project, plan: Plan) -> None:
     tell(f"note: the workflow installs keval by `{project.install}`{project.install_caution}")
     go = f"cd {shlex.quote(workplace.shown(workplace.folder))} && " if workplace.folder != workplace.here else ""
     keval = Installation.here_and_now().call(workplace.folder)
-    if not waiting:
-        click.echo(f"estimate of a run: {estimated(estimate(plan))}\n      assumed: {ASSUMED}")
-    if draft.model.simulated and not waiting and "anthropic" not in draft.agents.types:
-        click.echo("with a real model for agents and judge, of Ollama, a server of yours, or a vendor:")
+    if waiting:  # a plan leaves them out
+        entries = QuestionFile.of(plan.evaluation).waiting()
+        plan = attrs.evolve(plan, samples=Samples.of(Sample(each.id, each.question) for each in entries))
+    click.echo(f"estimate of a run: {estimated(estimate(plan))}\n      assumed: {ASSUMED}")
+    if draft.model.simulated and "anthropic" not in draft.agents.types:
+        when = "once you have accepted questions, " if waiting else ""
+        click.echo(f"{when}with a real model for agents and judge, of Ollama, a server of yours, or a vendor:")
         for real in REAL_MODELS:
             click.echo(f"      {go}{real.format(run=f'{keval} run {CONFIG}')}")
     if draft.listed and draft.questions.records and not waiting:  # no model can answer these samples

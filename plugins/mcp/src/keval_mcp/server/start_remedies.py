@@ -54,5 +54,5 @@ def command_remedy(command: str, path: str, folder: Path) -> str:
     if (folder / command).is_file():
         return f"it cannot be run: `chmod +x {command}`, or write the program that runs it as the command"
     names = {name for each in path.split(os.pathsep) if os.path.isdir(each) for name in os.listdir(each)}
-    near = suggestion(command, names).removeprefix("; ")
+    near = suggestion(command, names, likeness=0.75).removeprefix("; ")  # a machine has many programs
     return near or "install it or give its path; `uvx NAME` starts a server of PyPI, `npx -y NAME` one of npm"
