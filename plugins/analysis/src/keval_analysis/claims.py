@@ -1,4 +1,4 @@
-"""The claims that judges could not verify, each with the answer that makes it, and the tool result that it is in."""
+"""The claims that judges could not verify, each with the answer that makes it, and any tool result that it is in."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def unverified_claims(run: Run, summary: Summary | None = None) -> tuple[Unverif
 
 
 def worst_first(claims: Iterable[UnverifiedClaim]) -> Sequence[UnverifiedClaim]:
-    """Return the claims that are in no tool result, those of the answers with the lowest scores first."""
+    """Return the claims that are not known to be in a tool result, those of the lowest scored answers first."""
     return sorted((each for each in claims if not each.source), key=lambda each: (each.score is None, each.score or 0))
 
 

@@ -83,7 +83,7 @@ def _drift(found: AnchorFindings) -> str:
 
 
 def claim_texts(claims: Sequence[UnverifiedClaim]) -> Sequence[str]:
-    """Return the claims that are in no tool result, each once for a sample and an arm, the worst answers first."""
+    """Return the claims that no tool result is known to have, each once for a sample and an arm, the worst first."""
     told = (
         f"{one_line(each.sample)} ({each.agent} {each.condition}): {one_line(each.text)}"
         for each in worst_first(claims)
