@@ -91,7 +91,7 @@ def _vendor_notices(plan: Plan) -> Iterator[Problem]:
     asked, asking = ([(item.label, item.model_names) for item in items] for items in (plan.agents, plan.scorers.judges))
     for judge, like, vendor in same_vendors(asked, asking):
         told = f"the judge {judge!r} is of the same vendor as {', '.join(like)} ({vendor}) and may"
-        remedy = "take one of another vendor, or hold it against people: keval review RUN --sample 40"
+        remedy = "take one of another vendor, or hold it against people: keval review latest --sample 40"
         yield Problem(places[judge], f"{told} favour its answers; {remedy}")
 
 
