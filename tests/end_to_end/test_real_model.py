@@ -18,7 +18,7 @@ TOLD = {
         "key facts 0.06 → 0.65 +0.58 [+0.42, +0.72] n=35",
     ],
     "descriptions": [
-        "1 of 6 answers of openai long are calls of tools that were written as texts, so they are lost; switch on",
+        "1 of 6 answers of openai long write calls of tools as texts, so they are lost; switch on",
         "openai long called no tool in 5 of 6 trials",
         *(f"openai {condition} called no tool in 6 of 6 trials" for condition in ("terse", "told")),
         "terse against long equal on all 5 questions: tool called, key facts",

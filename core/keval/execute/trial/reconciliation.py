@@ -36,8 +36,8 @@ def check_text(transcript: Transcript, tools: Mapping[str, Mapping[str, Any] | N
     question = None if called else "\n".join(each.text for each in transcript.messages if each.role == "user")
     if calls := written_calls(transcript.output, tools, question):
         raise TrialError(
-            f"the answer is a call of {', '.join(dict.fromkeys(calls))} that was written as a text, so no server ran"
-            f" it; {WRITTEN_CALL_REMEDY}",
+            f"the answer writes a call of {', '.join(dict.fromkeys(calls))} as a text, so no server ran it;"
+            f" {WRITTEN_CALL_REMEDY}",
             stage="model",
             kind=WRITTEN_CALL,
         )

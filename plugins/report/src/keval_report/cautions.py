@@ -110,7 +110,7 @@ def _uncalled(summary: Summary) -> Iterator[str]:
     for arm in summary.trials:
         who, written = f"{arm.agent} {arm.condition}", arm.failures.get(f"model: {WRITTEN_CALL}", 0)
         if written:
-            told = f"{written} of {arm.trials} answers of {who} are calls of tools that were written as texts"
+            told = f"{written} of {arm.trials} answers of {who} write calls of tools as texts"
             yield f"{told}, so they are lost; {WRITTEN_CALL_REMEDY}"
         # A call that was written as text is no call, and was told of above, as were simulated models.
         silent = (arm.uncalled or 0) - written if arm.agent not in simulated else 0
