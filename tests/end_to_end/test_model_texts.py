@@ -79,7 +79,7 @@ def test_an_answer_that_is_a_call_is_lost_and_said_with_the_remedy(evaluation: P
     ]
     assert 3 == outcome.code
     count = f"{len(WRITTEN)} of {len(WRITTEN) + len(SAID)}"
-    assert f"{count} answers of agent with_docs write calls of tools as texts" in outcome.stdout
+    assert f"answers that write calls of tools as texts are lost: {count} of agent with_docs; switch" in outcome.stdout
     assert "--tool-call-parser" in outcome.stdout
     assert "agent with_docs called no tool" not in outcome.stdout  # less than half of the others
     summary = evaluation.read("summary.json")

@@ -18,10 +18,10 @@ TOLD = {
         "key facts 0.06 → 0.65 +0.58 [+0.42, +0.72] n=35",
     ],
     "descriptions": [
-        "1 of 6 answers of openai long write calls of tools as texts, so they are lost; switch on",
-        "openai long called no tool in 5 of 6 trials",
-        *(f"openai {condition} called no tool in 6 of 6 trials" for condition in ("terse", "told")),
-        "terse against long equal on all 5 questions: tool called, key facts",
+        "answers that write calls of tools as texts are lost: 1 of 6 of openai long, 1 of 6 of openai terse; switch on",
+        *(f"openai {condition} called no tool in 5 of 6 trials" for condition in ("long", "terse")),
+        "openai told called no tool in 6 of 6 trials",
+        "terse against long equal on all 4 questions: tool called, key facts",
     ],
 }
 

@@ -72,7 +72,9 @@ _XML = re.compile(
 _PARAMETER = re.compile(r"<(?:(?:\w+:)?parameter(?:=| name=\")|arg_key>)([\w.-]+)")
 # Small models write code, `search(q="x")`, or, after a title of the MCP SDK, `searchArguments:` and a line for each.
 _ARGUMENT = r"""(?:\w++\.)*+(\w++)\s*+[:=]\s*+(?:"[^"]*"|'[^']*'|[^\s,"')]++)"""
-_SPOKEN = re.compile(rf"(?:\[|print\()?([\w-]+?)(?:\(|(?:Arguments)?:[ \t]*\n)\s*+((?:{_ARGUMENT}[\s,]*+)*+)[)\]]*")
+_SPOKEN = re.compile(
+    rf"(?:\[|print\()?([\w-]+?)(?:\(|(?:Arguments)?:[ \t]*\n|(?=Arguments\.))\s*+((?:{_ARGUMENT}[\s,]*+)*+)[)\]]*"
+)
 _ARGUMENTS = ("arguments", "parameters", "args", "input", "action_input")
 _ABOUT_CALLS = re.compile(
     r"`|\b(?:call(?:s|ed|ing)?|tools?|functions?|json|schemas?|arguments?|parameters?|api|mcp|invok\w+|returns)\b", re.I
@@ -157,11 +159,12 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _fit(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
-    # A small model writes its values into the schema that it was given.
+    # Small models write values into the schema that they were given.
     filled = arguments.get("properties")
     if arguments.get("type") == "object" and isinstance(filled, Mapping) and filled:
         return not any(isinstance(value, Mapping) for value in filled.values()) and _fit(filled, schema)
     required, known = schema.get("required"), schema.get("properties")
     if isinstance(required, list) and not all(name in arguments for name in required):
         return False
-    return not isinstance(known, Mapping) or not known or all(name in known for name in arguments)
+    # They write down, too, that it is an object.
+    return not isinstance(known, Mapping) or not known or all(name in known or name == "type" for name in arguments)

@@ -30,6 +30,7 @@ SEARCH = f'{{"name": "search", "arguments": {GIVEN}}}'
         ("ping()", ["ping"]),
         ('searchArguments:\n\nq: "x"', ["search"]),
         ("search:\n  q: 5", ["search"]),
+        ('searchArguments.type = "object"\nsearchArguments.properties.q = "x"', ["search"]),
         ('[search(q="x"), search(q="y")]', ["search", "search"]),
         ('```tool_code\nprint(search(q="x"))\n```', ["search"]),
         (f"<function=search>{GIVEN}</function>", ["search"]),

@@ -107,15 +107,14 @@ def _unserved(summary: Summary) -> Iterator[str]:
 def _uncalled(summary: Summary) -> Iterator[str]:
     """Yield which arms hardly used their tools: whether these help is not what their scores tell."""
     simulated = {arm.agent for arm in summary.trials if arm.unserved is not None}
-    for arm in summary.trials:
-        who, written = f"{arm.agent} {arm.condition}", arm.failures.get(f"model: {WRITTEN_CALL}", 0)
-        if written:
-            told = f"{written} of {arm.trials} answers of {who} write calls of tools as texts"
-            yield f"{told}, so they are lost; {WRITTEN_CALL_REMEDY}"
+    written = [(arm, arm.failures.get(f"model: {WRITTEN_CALL}", 0)) for arm in summary.trials]
+    if whose := [f"{count:,} of {arm.trials:,} of {arm.agent} {arm.condition}" for arm, count in written if count]:
+        yield f"answers that write calls of tools as texts are lost: {', '.join(whose)}; {WRITTEN_CALL_REMEDY}"
+    for arm, count in written:
         # A call that was written as text is no call, and was told of above, as were simulated models.
-        silent = (arm.uncalled or 0) - written if arm.agent not in simulated else 0
+        silent = (arm.uncalled or 0) - count if arm.agent not in simulated else 0
         if silent > 0 and silent >= MOSTLY_UNCALLED * arm.trials:
-            yield f"{who} called no tool in {silent:,} of {counted(arm.trials, 'trial')}"
+            yield f"{arm.agent} {arm.condition} called no tool in {silent:,} of {counted(arm.trials, 'trial')}"
 
 
 def _impossible_usage(summary: Summary) -> Iterator[str]:
