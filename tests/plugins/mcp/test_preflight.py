@@ -59,8 +59,9 @@ def test_a_program_that_ends_is_told_with_what_it_may_need(tmp_path: Path) -> No
     ]
 
     ended = "server 'weather' did not come up: Connection closed; "
+    variable = "write env: {HARBOUR_TOKEN: '${HARBOUR_TOKEN}'} (with `keval init`: --env HARBOUR_TOKEN)"
     assert told == [
-        f"{ended}it seems to need a variable: write env: {{HARBOUR_TOKEN: '${{HARBOUR_TOKEN}}'}}, and export that",
+        f"{ended}it seems to need a variable: {variable}, and export that",
         f"{ended}did you mean 'harbour.py'?",
         f"{ended}it wrote nothing: start its command by hand to see why",
         f"{ended}no package has that name: correct it",
@@ -270,9 +271,7 @@ def test_url_of_another_page(lasting_http: str, provider: Any) -> None:
 
     assert problem.startswith(f"server 'weather' at {url} did not come up: ")
     assert "404 Not Found" in problem
-    assert {Http: f"; try {lasting_http}", Sse: "; if it speaks streamable HTTP, write `type: http`"}[
-        provider
-    ] in problem
+    assert f"; try {lasting_http}{' with `type: http`' * (provider is Sse)}" in problem
 
 
 def test_https_where_nothing_is_encrypted(lasting_http: str) -> None:

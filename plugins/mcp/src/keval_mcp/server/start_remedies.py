@@ -15,6 +15,7 @@ from keval.seams.remedies import remedy
 _OF_URLS = (
     ("http", r"HTTP 404", "; try {origin}/mcp"),
     ("http", r"HTTP 405", "; if it speaks SSE, write `type: sse`"),
+    ("sse", r"\b404 ", "; try {origin}/mcp with `type: http`"),
     ("sse", r"40[0-6] ", "; if it speaks streamable HTTP, write `type: http`"),
     ("", r"\bSSL\b.*(version|record)", "; it does not speak TLS: write http:// in its URL"),
     ("", r"disconnected|HTTPS port|400 Bad Request", "; if it speaks TLS, write https:// in its URL"),
@@ -37,7 +38,8 @@ def start_remedy(server: ServerAddress, reason: str, said: str) -> str:
         return ""
     needed = [name for line in said.splitlines() if _NEEDED.search(line) for name in _VARIABLE.findall(line)]
     if name := next((each for each in needed if each not in server.env), None):
-        return f"; it seems to need a variable: write env: {{{name}: '${{{name}}}'}}, and export that"
+        written = f"write env: {{{name}: '${{{name}}}'}} (with `keval init`: --env {name})"
+        return f"; it seems to need a variable: {written}, and export that"
     if re.search("not found in the package registry|npm error 404", said):
         return "; no package has that name: correct it"
     if "No such file" in said or "Cannot find module" in said:
