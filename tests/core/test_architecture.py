@@ -10,11 +10,13 @@ import sys
 import tokenize
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+import attrs
 import click
 import pytest
 from importlib_metadata import version
@@ -82,11 +84,33 @@ def public_names(face: str) -> set[str]:
     return {*getattr(import_module(face), "__all__", ())} - {"__version__"}
 
 
+@attrs.frozen
+class Module:
+    """What the rules ask of a module; `texts` are its constants, by line."""
+
+    docstring: str | None
+    imports: list[ast.Import | ast.ImportFrom]
+    texts: list[tuple[int, str]]
+
+
+@cache
+def module_of(path: Path) -> Module:
+    """Read a module once for all rules."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = [*ast.walk(tree)]
+    constants = [each for each in nodes if isinstance(each, ast.Constant)]
+    return Module(
+        ast.get_docstring(tree),
+        [each for each in nodes if isinstance(each, ast.Import | ast.ImportFrom)],
+        [(each.lineno, each.value) for each in constants if isinstance(each.value, str)],
+    )
+
+
 def imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in module_of(path).imports:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif node.module:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
@@ -175,7 +199,7 @@ def test_a_stub_says_where_a_module_has_its_names(module: ModuleType) -> None:
 
 
 def names_imported(path: Path) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in module_of(path).imports:
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield from ((node.module, alias.name) for alias in node.names)
 
@@ -260,10 +284,10 @@ def test_the_core_names_no_plugin_and_no_word_of_weather() -> None:
     ordinary |= {"tools", "history", "verify", "record"}
     known = plugin_names() - transports - roles - commands - wires - keys - ordinary
     found = [
-        f"{path.relative_to(ROOT)}:{node.lineno} names {node.value!r}"
+        f"{path.relative_to(ROOT)}:{line} names {text!r}"
         for path in CORE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in known
+        for line, text in module_of(path).texts
+        if text in known
     ]
     words = [
         str(path.relative_to(ROOT))
@@ -360,7 +384,7 @@ def test_every_entry_point_group_is_documented() -> None:
 def test_every_module_says_what_it_is() -> None:
     modules = [*CORE.rglob("*.py"), *(path for member in MEMBERS for path in (member / "src").rglob("*.py"))]
 
-    silent = [path for path in modules if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))]
+    silent = [path for path in modules if not module_of(path).docstring]
 
     assert [] == [str(path.relative_to(ROOT)) for path in silent]
 
