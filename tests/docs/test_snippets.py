@@ -170,7 +170,7 @@ def folder(project: Project) -> Project:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_python_of_a_page_runs(project: Project, page: Path) -> None:
+def test_python_of_a_page_runs(project: Project, simulated_here: None, page: Path) -> None:
     prepare = SURROUNDINGS.get(str(page.relative_to(ROOT)))
     if prepare is not None:
         prepare(project)

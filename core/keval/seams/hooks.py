@@ -161,6 +161,12 @@ class HookPlugin(NamedTuple):
     origin: str = "keval"
 
 
+class _Manager(pluggy.PluginManager):
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
+        # Most names of an object are Python's own, and pluggy takes its time for each.
+        return None if name.startswith("__") else super().parse_hookimpl_opts(plugin, name)
+
+
 @attrs.frozen
 class Hooks:
     """The hook plugins of a run, in the order of the config.
@@ -176,7 +182,7 @@ class Hooks:
     @classmethod
     def of(cls, plugins: Sequence[HookPlugin]) -> Hooks:
         """Register plugins. Raises PluginError if one implements an unknown hook, or a hook with other parameters."""
-        manager = pluggy.PluginManager("keval")
+        manager = _Manager("keval")
         manager.add_hookspecs(sys.modules[__name__])
         try:
             # pluggy calls the plugin that was registered last first, and the config's first plugin comes first.

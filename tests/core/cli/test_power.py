@@ -72,7 +72,7 @@ def test_three_agents_are_three_comparisons(notes: Project) -> None:
     config = CONFIG.replace("  scripted: {}\n", agents).replace("  with_notes: {contexts: [notes]}\n", "")
     notes.write(eval_yaml=f"{config}primary: [double/length]\n")
 
-    found = notes.keval("power", "eval.yaml", "--effect", "10%", "--json").data
+    found = notes.keval("power", "eval.yaml", "--effect", "50%", "--json").data
 
     assert {3} == {each["family_size"] for each in found["metrics"] if each["metric"] == "double/length"}
 

@@ -21,7 +21,7 @@ CONFIG = f"""
 dataset: {{path: questions.jsonl}}
 agents: {{scripted: {{}}}}
 contexts:
-  pages: {{type: stdio, command: {sys.executable}, args: [server.py, search, open/page]}}
+  pages: {{type: stdio, command: {sys.executable}, args: [server.py, search, open/page], isolation: condition}}
   single: {{type: stdio, command: {sys.executable}, args: [server.py, lonely]}}
   notes: {{tools: [look, find]}}
 conditions:
