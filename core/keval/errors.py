@@ -109,12 +109,7 @@ class RunError(KevalError):
 
 
 class OutageError(RunError):
-    """A model's endpoint, or where a run is mirrored, is down or refuses to serve; what was finished is kept here.
-
-    A message with `RESUME` says how the run goes on.
-    """
-
-    RESUME = "; the remaining trials were not run; `keval resume latest` continues"
+    """A model's endpoint, or where a run is mirrored, is down or refuses to serve; what was finished is kept here."""
 
 
 class TrialError(KevalError):
@@ -188,6 +183,13 @@ class ServerLostError(TrialError):
 
     def __init__(self, message: str, *, kind: str | None = None) -> None:
         super().__init__(message, kind=kind, retryable=True)
+
+
+def typed(*words: object) -> str:
+    """Return a command of keval as one types it, with quotes where a word needs them."""
+    from shlex import join  # needed for few messages only
+
+    return join(["keval", *map(str, words)])
 
 
 def suggestion(name: str, known: Iterable[Any], listed: str = "", likeness: float = 0.6) -> str:

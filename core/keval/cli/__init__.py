@@ -33,7 +33,16 @@ class _Commands(click.Group):
         if cmd_name in _COMMANDS:
             command: click.Command = import_module(f"keval.cli.{cmd_name}_command").command
             return command
-        return _plugin_command(cmd_name) if cmd_name in _owners() else None
+        if cmd_name not in _owners():
+            return None
+        from keval.errors import PluginError
+        from keval.seams import registry
+
+        component = registry.find("keval.commands", cmd_name)
+        found = registry.load(component)
+        if not isinstance(found, click.Command):
+            raise PluginError(f"{component.target} of {component.distribution} is no click command")
+        return found
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -134,17 +143,6 @@ def _owners() -> dict[str, str]:
     found = {component.name: component.distribution for component in registry.components("keval.commands")}
     found |= dict.fromkeys(_COMMANDS, "keval-core")
     return {name: found[name] for described in told().values() for name in described if name in found} | found
-
-
-def _plugin_command(name: str) -> click.Command:
-    from keval.errors import PluginError
-    from keval.seams import registry
-
-    component = registry.find("keval.commands", name)
-    command = registry.load(component)
-    if not isinstance(command, click.Command):
-        raise PluginError(f"{component.target} of {component.distribution} is no click command")
-    return command
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "KEVAL"})

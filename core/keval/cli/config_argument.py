@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import click
@@ -11,6 +10,7 @@ from keval.cli.messages import redactor
 from keval.config.evaluation import Evaluation
 from keval.config.load import load
 from keval.config.secrets import learn_config
+from keval.errors import typed
 
 CONFIG_NAMES = ("eval.yaml", "keval.yaml")
 """What a config may be called so that no command needs its name."""
@@ -22,7 +22,7 @@ def config_here(given: Path | None = None) -> Path:
     if len(found) == 1:
         return found[0]
     context, others = click.get_current_context(), found or sorted(Path().glob("[!.]*.y*ml"))[:3]
-    calls = " or ".join(f"`keval {context.info_name} {shlex.quote(str(other))}`" for other in others)
+    calls = " or ".join(f"`{typed(context.info_name, other)}`" for other in others)
     names = " and ".join(map(str, found))
     told = f"this folder has both {names}" if found else "there is no eval.yaml or keval.yaml in this folder"
     remedy = f"name one: {calls}" if calls else "`keval init` writes one"

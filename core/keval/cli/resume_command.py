@@ -19,6 +19,7 @@ from keval.config.evaluation import Evaluation
 from keval.config.load import load, rebuild
 from keval.config.secrets import learn_config
 from keval.config.variables import filling
+from keval.errors import typed
 from keval.records.manifest import Manifest
 from keval.run.select import Selection, select
 from keval.store.run import find_run
@@ -102,7 +103,7 @@ def command(
         resumed, summary = carry_out(
             resume_run(found, plan, resumption, options),
             progress,
-            lambda: f"interrupted; `keval resume {found.path}` continues it",
+            lambda: f"interrupted; `{typed('resume', found.path)}` continues it",
             stop=options.stop,
             grace=plan.evaluation.execution.grace_seconds,
         )

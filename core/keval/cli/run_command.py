@@ -16,6 +16,7 @@ from keval.cli.help import SectionedCommand
 from keval.cli.messages import redactor
 from keval.cli.options import Detail, output_options, selection_options
 from keval.cli.session import carry_out, finish, log_watchers, prepared, tell_replaced
+from keval.errors import typed
 from keval.run.select import Selection, select
 
 
@@ -85,6 +86,5 @@ def _interrupted(progress: Progress, again: str | None) -> str:
     """Say where what was finished is, and which command goes on."""
     if progress.directory is None:
         return "interrupted"
-    command = "score" if progress.scoring else "resume"
-    goes_on = again or f"`keval {command} {progress.directory}` continues it"
+    goes_on = again or f"`{typed('score' if progress.scoring else 'resume', progress.directory)}` continues it"
     return f"interrupted; finished trials are in {progress.directory}; {goes_on}"

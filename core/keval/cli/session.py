@@ -15,7 +15,7 @@ from keval.cli.interruption import Interruption, still_at_work
 from keval.cli.messages import log_as_json, tell
 from keval.cli.options import Detail
 from keval.config.evaluation import Evaluation
-from keval.errors import OutageError
+from keval.errors import OutageError, typed
 from keval.execute.admission import Stop
 from keval.execute.bringup.resources import reach_loopback
 from keval.redaction import MARK
@@ -70,10 +70,10 @@ def carry_out(
         with progress:
             return run_to_end(work, Interruption(stop, grace, last_words if stop else None, progress.beat))
     except OutageError as error:
-        if progress.finished and OutageError.RESUME not in str(error):
-            kept = f"finished trials are in {progress.directory}"
-            raise OutageError(f"{error}; {kept}, which `keval resume {progress.directory}` continues then") from error
-        raise
+        if progress.directory is None:
+            raise
+        goes_on = f"which `{typed('resume', progress.directory)}` continues then"
+        raise OutageError(f"{error}; finished trials are in {progress.directory}, {goes_on}") from error
     except KeyboardInterrupt:
         last_words()
         raise SystemExit(130) from None

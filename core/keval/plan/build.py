@@ -11,7 +11,7 @@ from keval.config.secrets import secret_notices
 from keval.config.source import KeyPath
 from keval.dataset.read import NO_DATASET, Dataset, read_dataset
 from keval.dataset.samples import Samples
-from keval.errors import ConfigError, PluginError, Problem, suggestion
+from keval.errors import ConfigError, PluginError, Problem, suggestion, typed
 from keval.plan.check import PlanCheck, PlanReview
 from keval.plan.construct import Constructor, DraftPlan, contexts_of
 from keval.plan.plan import Arm, Plan, ResolvedPlugin, ScoringPlan
@@ -189,7 +189,7 @@ def _dataset(evaluation: Evaluation, problems: list[Problem], notices: list[Prob
             dataset = read_dataset(evaluation.dataset)
             if dataset.waiting or not dataset.samples:
                 waiting = f"{dataset.waiting} question{'s are' if dataset.waiting > 1 else ' is'} not accepted yet"
-                told = f"{waiting}: keval review {evaluation.source.name} --questions"
+                told = f"{waiting}: {typed('review', evaluation.source.name, '--questions')}"
                 told = told if dataset.waiting else "every question is rejected; add others"
                 (notices if dataset.samples else problems).append(Problem(str(dataset.path), told))
         except ConfigError as error:

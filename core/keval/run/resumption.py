@@ -11,7 +11,7 @@ import attrs
 import orjson
 
 from keval.dataset.samples import Samples
-from keval.errors import RunError
+from keval.errors import RunError, typed
 from keval.files import explained, open_added, read_lines, replacing
 from keval.records.manifest import LookingEntry, Manifest, ResumeEntry
 from keval.records.trial import Sample
@@ -198,12 +198,12 @@ def check_resumable(run: Path, manifest: Manifest, *, extended: bool = False) ->
     if manifest.looking is not None and manifest.looking.ended is not None and not extended:
         raise RunError(
             f"{run} {manifest.looking.ended}; to ask the others as well, write a config without `until` and use"
-            f" `keval resume {run} --extend CONFIG`"
+            f" `{typed('resume', run, '--extend', 'CONFIG')}`"
         )
     if manifest.replay is not None:
         raise RunError(
             f"{run} is a replay of {manifest.replay.run} and cannot be resumed, because that would mix recorded and new"
-            " answers; replay again with `keval run --replay`"
+            " answers; replay again with `keval run --replay RUN`"
         )
     if manifest.play:
         raise RunError(f"{run} is a play, whose questions a person asked; it cannot be resumed; start a new play")

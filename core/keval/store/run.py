@@ -17,7 +17,7 @@ import attrs
 import orjson
 
 from keval.dataset.samples import Samples
-from keval.errors import RunError, suggestion
+from keval.errors import RunError, suggestion, typed
 from keval.files import DAMAGE, LineFile, open_kept, read_kept, read_lines, undamaged, unreadable
 from keval.records.manifest import Manifest, is_current
 from keval.records.scores import ScoreLine
@@ -58,7 +58,7 @@ def find_run(run: str, root: Path) -> Run:
         fetch_run(root / evaluation / run)
         if (root / evaluation / run / "manifest.json").is_file():
             return Run(root / evaluation / run)
-        raise RunError(f"no run at {results}/{evaluation}/{run}; `keval list -o {results}` shows what there is")
+        raise RunError(f"no run at {results}/{evaluation}/{run}; `{typed('list', '-o', results)}` shows what there is")
     with suppress(OSError):  # a name that is too long for a path may be an id's
         if (Path(run) / "manifest.json").is_file():
             fetch_run(Path(run))
@@ -71,7 +71,7 @@ def find_run(run: str, root: Path) -> Run:
         fetch_run(matching[0].path)
         return matching[0]
     if not matching:
-        raise RunError(f"no run {run!r} at that path or under {root}; `keval list` shows what there is")
+        raise RunError(f"no run {run!r} at that path or under {root}; `{typed('list', '-o', root)}` lists all")
     raise RunError(f"{run!r} is the start of {len(matching)} runs' ids; give more of it")
 
 

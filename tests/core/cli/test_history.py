@@ -45,10 +45,10 @@ run                    questions   against baseline
   the first run
 
 other metrics: characters
-question by question: keval compare 20260101-120000-aaaa
-  20260102-120000-aaaa
-what changed, in full: keval history --changes
-  20260102-120000-aaaa
+question by question:
+  keval compare 20260101-120000-aaaa 20260102-120000-aaaa
+what changed, in full:
+  keval history --changes 20260102-120000-aaaa
 """
 
 

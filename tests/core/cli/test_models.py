@@ -86,7 +86,7 @@ def test_a_model_that_can_be_used_is_told_with_where_and_what_it_costs(project: 
 
 
 def test_an_unknown_price_is_no_fault(project: Project) -> None:
-    outcome = project.keval("models", "ollama/my-own", "--json")
+    outcome = project.keval("models", "hosted_vllm/my-own", "--json")
 
     price = outcome.data[-1]
     assert (0, "price", None) == (outcome.code, price["about"], price["well"])

@@ -64,10 +64,8 @@ def test_a_run_is_found_by_path_id_start_of_id_and_latest(notes: Project) -> Non
 def test_an_address_without_a_run_is_told(project: Project, url: str) -> None:
     outcome = project.keval("show", url)
 
-    assert (2, f"error: no run {url!r} at that path or under results; `keval list` shows what there is\n") == (
-        outcome.code,
-        outcome.stderr,
-    )
+    told = f"error: no run {url!r} at that path or under results; `keval list -o results` lists all\n"
+    assert (2, told) == (outcome.code, outcome.stderr)
 
 
 def test_many_may_look_at_once_whether_a_run_is_written_to(notes: Project) -> None:

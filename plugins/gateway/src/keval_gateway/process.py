@@ -35,7 +35,7 @@ class RunningGateway:
 
 @asynccontextmanager
 async def run_gateway(*options: str, startup: float = 30.0, shutdown: float = 5.0) -> AsyncIterator[RunningGateway]:
-    """Start `keval gateway OPTIONS` on a free port with a key of its own, yield where it is reached, and end it.
+    """Start `keval gateway` with options on a free port with a key of its own, yield where it is reached, and end it.
 
     `startup` and `shutdown` are how long the process may take for each, in seconds. It ends with this process, too. If
     it ends before, a warning says so at the end.

@@ -197,7 +197,7 @@ class RayCrew:
 
     def _none_left(self) -> RunError:
         told = "; ".join(dict.fromkeys(self._problems)) or "all were lost"
-        return RunError(f"no worker is left: {told}; `keval resume latest` continues, also with `--executor local`")
+        return RunError(f"no worker is left: {told}; `keval resume RUN` continues, also with `--executor local`")
 
     async def _keep_places(self, demand: Demand) -> None:
         """Keep as many places as are wanted, or as the cluster has, also when it grows."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from keval.errors import PreflightError, RunError
+from keval.errors import PreflightError, RunError, typed
 from keval.records.cassettes import ServerTraffic, Traffic
 from keval.records.manifest import Manifest
 from keval.records.transcript import Refusal
@@ -55,7 +55,7 @@ class Recording:
         if frames.torn is not None:
             raise RunError(
                 f"{frames.path} is cut off: the frame that begins at byte {frames.torn} has no end; restore the file,"
-                f" or let `keval resume {run.path}` complete an interrupted run"
+                f" or let `{typed('resume', run.path)}` complete an interrupted run"
             )
         # Every frame is decompressed, so that damage ends a replay before its first trial and not in the midst of it.
         for key in frames.keys:

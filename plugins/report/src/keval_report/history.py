@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from keval.cli.console import safe
+from keval.errors import typed
 from keval.records.formats import counted, interval, number, signed
 from keval.records.models import dollars
 from keval.records.scores import Scorer
@@ -299,8 +300,8 @@ def _notes(tables: Sequence[HistoryTable], arrows: Mapping[str, str], root: Path
         told.append(f"other metrics: {', '.join(others.values())}")
     if run := next((run for run in runs if run.before), None):
         before, now = (run_name(root / str(name)) for name in (run.before, run.run))
-        told.append(f"question by question: keval compare {before} {now}")
-        told.append(f"what changed, in full: keval history --changes {now}")
+        told.append(f"question by question: {typed('compare', before, now)}")
+        told.append(f"what changed, in full: {typed('history', '--changes', now)}")
     yield from (Text(text, "dim") for text in told)
 
 
@@ -316,5 +317,5 @@ def print_changes(now: Run, before: Run, console: Console) -> None:
     width = console.width
     print_sections([fitted(difference_lines([*what_differs(now, before, {})], width), width)], console)
     console.print()
-    compare = f"keval compare {run_name(before.path)} {run_name(now.path)}"
+    compare = typed("compare", run_name(before.path), run_name(now.path))
     print_sections([fitted([Text(f"question by question: {compare}", "dim")], width)], console)

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from keval.cli.console import safe
+from keval.errors import typed
 from keval.records.formats import counted, interval, number, percent
 from keval.store.run import Run
 from keval_analysis.claims import UnverifiedClaim, worst_first
@@ -280,8 +281,8 @@ def print_draw(run: Run, draw: Draw, plans: Sequence[LabelPlan], count: int, con
     console.print(safe(told), soft_wrap=True)
     folder = run.path.parent.parent
     # `keval view` looks there by itself.
-    where = "" if str(folder) == "results" else f" -o {shlex.quote(str(folder))}"
-    console.print(safe(f"to label the answers: keval view{where}, then the run, Review, and this draw"), soft_wrap=True)
+    view = typed("view", *([] if str(folder) == "results" else [folder]))
+    console.print(safe(f"to label the answers: {view}, then the run, Review, and this draw"), soft_wrap=True)
     if not plans:
         console.print("the run has one condition, so there is no effect that labels would correct")
         return

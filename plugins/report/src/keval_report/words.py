@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -74,20 +75,27 @@ def padded(text: str, width: int, *, right: bool = False) -> str:
     return " " * lacking + text if right else text + " " * lacking
 
 
+_COMMAND = re.compile(r"(?:^|(?<=: ))keval \w+ .*$")
+"""A command that ends a text."""
+
+
 def folded(text: str, width: int, *, indent: int = 0, hanging: int | None = None) -> Iterator[str]:
     """Yield lines of at most `width` cells, folded at spaces; a longer word is cut.
 
-    The first line begins after `indent` spaces, the others after `hanging`, two more unless it says otherwise.
+    A command at the end stays whole, so that it can be copied. The first line begins after `indent` spaces, the others
+    after `hanging`, two more unless it says otherwise.
     """
     start = " " * indent
     rest = " " * (indent + 2 if hanging is None else hanging)
     line, begun = start, False
-    for word in text.split():
+    command = _COMMAND.search(text)
+    for word in text.split() if command is None else (*text[: command.start()].split(), command[0]):
         if begun and cell_len(line) + 1 + cell_len(word) > width:
             yield line
             line, begun = rest, False
         # By cells, as a wide character takes two of them.
-        pieces = chop_cells(word, max(1, width - len(rest))) if cell_len(line) + cell_len(word) > width else [word]
+        whole = cell_len(line) + cell_len(word) <= width or (command and word == command[0])
+        pieces = [word] if whole else chop_cells(word, max(1, width - len(rest)))
         for piece in pieces[:-1]:
             yield line + piece
             line = rest

@@ -12,7 +12,7 @@ import click
 
 from keval.cli.config_argument import config_argument, read_config
 from keval.cli.options import budget_option, choice_options, results_option, results_type
-from keval.errors import ConfigError
+from keval.errors import typed
 
 if TYPE_CHECKING:
     import socket
@@ -64,10 +64,7 @@ def view(*, results: Path, chosen: str | None, questions: Path | None, port: int
     begin = "/" if file is None else PLACE
     if chosen is not None:
         run = find_run(chosen, results)
-        if "://" in chosen:
-            results = run.path.parents[1]
-        if run.path.resolve().parents[1] != results.resolve():
-            raise ConfigError(f"{run.path} is not under {results}; name its results folder: keval view RESULTS --run …")
+        results = run.path.parents[1]
         begin = run_url(run)
     app = build_app(results, VIEW_PAGES)
     app.state.questions = file
@@ -108,7 +105,7 @@ def play(
         async with play_app(selected, output_dir, only) as (app, opened):
             await _serve(app, listener, browser=browser)
         for run in opened.runs:  # one in which nothing was asked is removed
-            click.echo(f"kept in {run.path}; `keval report {run.path}` shows it")
+            click.echo(f"kept in {run.path}; `{typed('report', run.path)}` shows it")
 
     # First the port, so that one which is taken is told before agents and servers are brought up.
     with listener_on(port, _PLAY_PORT) as listener, suppress(KeyboardInterrupt):

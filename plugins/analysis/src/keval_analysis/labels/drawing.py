@@ -14,7 +14,7 @@ from typing import TypeAlias, TypeVar
 import attrs
 import numpy as np
 
-from keval.errors import RunError
+from keval.errors import RunError, typed
 from keval.records.manifest import ScorerEntry
 from keval.records.scores import ScoreLine
 from keval.records.trial import TrialKey
@@ -50,7 +50,7 @@ def draw_answers(run: Run, scorer: ScorerEntry, count: int, seed: int, at: str) 
     if not levels:
         whose = f"{scorer.metric} by {scorer.judge}"
         raise RunError(
-            f"{run.path} has no score of {whose}, over whose levels a draw is spread: keval score {run.path}"
+            f"{run.path} has no score of {whose}, over whose levels a draw is spread: {typed('score', run.path)}"
         )
     arms = [(agent, condition) for agent in run.manifest.agents for condition in run.manifest.conditions]
     drawn = {answer.sample for draw in run.labels().draws for answer in draw.answers}

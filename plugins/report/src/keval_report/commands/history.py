@@ -101,6 +101,7 @@ def _print_changes(named: tuple[str, ...], root: Path, *, as_json: bool) -> None
     if len(named) > 2:
         raise click.UsageError("--changes tells of one run, or of two; name no more")
     *others, now = (find_run(name, root) for name in named)
+    root = now.path.parents[1]
     if not others:
         with open_history(root, list_runs(root)) as database:
             before = run_before(database, key_of(now))
