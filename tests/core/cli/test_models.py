@@ -90,7 +90,7 @@ def test_an_unknown_price_is_no_fault(project: Project) -> None:
 
     price = outcome.data[-1]
     assert (0, "price", None) == (outcome.code, price["about"], price["well"])
-    assert "`prices: {ollama/my-own: {input: …, output: …}}`" in price["remedy"]
+    assert "`prices: {hosted_vllm/my-own: {input: …, output: …}}`" in price["remedy"]
 
 
 @pytest.mark.usefixtures("simulated_here")

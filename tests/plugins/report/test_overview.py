@@ -281,8 +281,8 @@ ada, baseline
 
 24 trials, none failed   1 min 23 s   48 model calls   24 tool calls
 1,000 tokens   $0.25
-lost     3 scores without a value (2 because the scorer failed): keval show r
-           --unscored
+lost     3 scores without a value (2 because the scorer failed):
+           keval show r --unscored
          acme/answer_time: 2 × ValueError
 next     the lowest scores: keval show r --worst acme/accuracy
 more     all that was found: keval report r --explain
