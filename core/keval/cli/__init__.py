@@ -44,9 +44,7 @@ class _Commands(click.Group):
             raise PluginError(f"{component.target} of {component.distribution} is no click command")
         return found
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if (name := args[0]) not in _owners() and (now := told()["Old names"].get(name)):
             from keval.cli.messages import tell
 

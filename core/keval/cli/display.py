@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import click
 
@@ -17,9 +17,6 @@ from keval.run.conclusion import PlainSummary
 from keval.seams import registry
 from keval.seams.hooks import hookimpl
 from keval.store.run import Run
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 _MOST = 20
 """How many notices are told."""
@@ -38,9 +35,7 @@ class Progress(Protocol):
 
     def __enter__(self) -> Any: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> Any: ...
+    def __exit__(self, *raised: Any, **_: Any) -> Any: ...
 
     def stop(self) -> None:
         """Show nothing more; safe to call again."""

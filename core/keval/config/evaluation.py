@@ -345,11 +345,6 @@ class Evaluation:
         others = (each for each in self.sections if type(each) is not type(section))
         return attrs.evolve(self, sections=(*others, section))
 
-    @property
-    def asks_question_by_question(self) -> bool:
-        """Whether all arms and repetitions of a question are asked before the next one, as a section may want."""
-        return any(getattr(each, "question_by_question", False) for each in self.sections)
-
     def labels(self, section: Literal["agents", "conditions", "judges"]) -> tuple[str, ...]:
         """Return the labels that the config or a flag gives; a flag may have left some of them out."""
         written = self.source.data.get(section)

@@ -220,7 +220,8 @@ class Plan(ScoringPlan):
         sample follow each other, so that time affects all arms alike. In a run that may end early, all repetitions of a
         sample do.
         """
-        if not self.evaluation.asks_question_by_question:
+        # A section may want all arms and repetitions of a question asked before the next one.
+        if not any(getattr(each, "question_by_question", False) for each in self.evaluation.sections):
             yield from self.trials_of(self.samples.ids)
             return
         for name in itertools.chain.from_iterable(question_order(self.evaluation, self.samples)):

@@ -373,7 +373,10 @@ async def lead(
     proxied: dict[ModelField, ProxyRoute] = {}
     for item in askers:
         asker = item.asker
-        _check_alike(item, endpoints)
+        # What an agent costs is known by one of the two.
+        if len({(model.endpoint or endpoints[str(model)]).simulated for model in item.models.values()}) > 1:
+            told = f"{item.component.kind} {item.label!r} has simulated models and others; choose one kind"
+            raise PreflightError(f"{item.place}: {told}")
         for field, model in item.models.items():
             endpoint = model.endpoint or endpoints[str(model)]
             endpoint = attrs.evolve(endpoint, max_reply_bytes=most)
@@ -392,14 +395,6 @@ async def lead(
         for key, endpoint in zip(proxied, await scope.enter(proxy.open([*proxied.values()])), strict=True):
             models[key] = attrs.evolve(models[key], endpoint=endpoint)
     return models
-
-
-def _check_alike(item: ResolvedPlugin, endpoints: Mapping[str, Endpoint]) -> None:
-    """Raise PreflightError if only some models are simulated: what an agent costs is known by one of the two."""
-    if len({(model.endpoint or endpoints[str(model)]).simulated for model in item.models.values()}) > 1:
-        raise PreflightError(
-            f"{item.place}: {item.component.kind} {item.label!r} has simulated models and others; choose one kind"
-        )
 
 
 async def all_of(begun: Iterable[Awaitable[Any]]) -> list[Any]:
