@@ -92,8 +92,11 @@ def test_simulated_trials_that_got_nothing_of_the_tools_are_told_with_the_way_to
 ) -> None:
     config = json.loads((evaluation.root / "eval.yaml").read_text(encoding="utf-8"))
     config["contexts"]["sham"] = {"from": "docs", "results": "scrambled"}
-    config["conditions"]["placebo"] = {"contexts": ["sham"]}
+    config["contexts"] |= {"skill": {"type": "skill", "path": "pdf"}, "bare": {"from": "skill", "text": "empty"}}
+    config["conditions"] |= {name: {"contexts": [name]} for name in ("sham", "skill", "bare")}
     evaluation.write(eval_yaml=json.dumps(config))
+    (evaluation.root / "pdf").mkdir()
+    (evaluation.root / "pdf" / "SKILL.md").write_text("---\nname: pdf\ndescription: Reads.\n---\nRead it.\n", "utf-8")
 
     outcome = ran(evaluation, ["Paris"] * 4)
 

@@ -215,7 +215,8 @@ class Tally:
     ) -> ArmTrials:
         """Return the counts and totals, with the times of what the answers of a `simulated` or real agent took."""
         durations = expenses.durations
-        servers = [server for name, server in entry.servers.items() if name not in entry.texts]
+        others = {*entry.contexts} - {*entry.texts}  # the server of a changed text has the label of the unchanged one
+        servers = [server for name, server in entry.servers.items() if others and name not in entry.texts]
         offers_tools, changed = any(each.tools for each in servers), any(each.interventions for each in servers)
         compliance = dict[str, Any](self.compliance, on_missing_tool_use=entry.on_missing_tool_use)
         return ArmTrials(
