@@ -83,6 +83,7 @@ def test_the_only_agents_of_two_runs_are_compared_with_each_other(project: Proje
 
     title = run_title(before.manifest, now.manifest)
     assert f"{agent} against {against} of {title}" in runs
+    assert f"<code>keval compare {before.path} {now.path}</code>" in runs
     assert f'href="/compare?{query}&{urlencode(chosen)}"' in html.unescape(runs)
     assert re.search(r"\+0\.25" if agent == "ms" else r"[-\u2212]0\.25", arms)
     assert chosen == {

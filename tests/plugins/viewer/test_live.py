@@ -94,7 +94,8 @@ def test_the_page_of_an_interrupted_run_says_so_and_hears_when_it_goes_on(copied
         with client.stream("GET", f"/runs/hostile/{copied.name}/events") as response, FileLock(copied / ".lock"):
             event, _, _ = next(sent(response))
 
-    assert "Interrupted: 5 of 12 trials are there." in page
+    assert "Interrupted: 5 of 12 trials are there. <code" in page
+    assert f">keval resume {copied}</code> goes on with it." in page
     assert copied.name in listed
     assert "begun" == event
 

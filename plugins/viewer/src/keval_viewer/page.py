@@ -16,6 +16,8 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from keval import Run
+from keval.errors import typed
+from keval_report.words import run_name
 from keval_viewer.live import Following
 from keval_viewer.report_page.rendering import environment
 from keval_viewer.runs import Listing, Runs
@@ -74,7 +76,8 @@ class Viewer:
         templates = environment(
             ChoiceLoader([PackageLoader("keval_viewer"), PackageLoader("keval_viewer.report_page")])
         )
-        templates.globals |= {each.__name__: each for each in (evaluation_url, raw_url, run_url, sample_url, trial_url)}
+        known = (evaluation_url, raw_url, run_name, run_url, sample_url, trial_url, typed)
+        templates.globals |= {each.__name__: each for each in known}
         runs = Runs(root)
         return cls(runs, Listing(runs), Following(), templates, tabs)
 

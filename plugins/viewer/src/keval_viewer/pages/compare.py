@@ -14,10 +14,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from keval import Run
+from keval.errors import typed
 from keval_analysis.comparison import ArmComparison, Comparison, RunArm, arms_of, compare_arms, compare_runs
 from keval_analysis.findings.effects import Effect, better_share
 from keval_report.terminal.comparison import arm_block, comparison_block
-from keval_report.words import display_names, run_title
+from keval_report.words import display_names, run_name, run_title
 from keval_viewer.page import Page, rendered, run_route, run_url, viewer_of
 from keval_viewer.report_page.arms import arm_differences
 from keval_viewer.report_page.effects import arm_name, forest, paired_scores
@@ -59,8 +60,8 @@ def _of_runs(request: Request) -> Response:
     return rendered(request, "compare.html", run=others[0], pair=pair, choice=choice)
 
 
-def _runs_compared(run: Run, first: Run) -> tuple[Comparison, Markup, Sequence[tuple[str, str]], Sequence[str]]:
-    """Return a run's comparison with the first, its effects, the arms of both with their pages, and both titles."""
+def _runs_compared(run: Run, first: Run) -> tuple[Comparison, Markup, Sequence[tuple[str, str]], Sequence[str], str]:
+    """Return a run's comparison with the first: effects, arms of both with their pages, both titles, and a command."""
     found = _compared_runs(run, first, (written(run.path), written(first.path)))
     arms = [
         (_name(agent, condition), _pair_url(first, run, _name(agent, condition), _name(other, condition)))
@@ -69,7 +70,8 @@ def _runs_compared(run: Run, first: Run) -> tuple[Comparison, Markup, Sequence[t
         if condition in first.manifest.conditions
     ]
     titles = [run_title(run.manifest), run_title(first.manifest, run.manifest)]
-    return found, forest(comparison_block(found, against=titles[1]), found.effects), arms, titles
+    command = typed("compare", run_name(first.path), run_name(run.path))
+    return found, forest(comparison_block(found, against=titles[1]), found.effects), arms, titles, command
 
 
 def _pair(request: Request, arm: RunArm, against: RunArm) -> dict[str, Any]:
