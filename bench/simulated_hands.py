@@ -5,8 +5,8 @@
 Each server is installed from npm or PyPI into an environment of its own below DIR, which is kept if it is given, and is
 given data of its own: files, and the calls of `SERVERS` and of bench/real_servers.py. The agent `openai` with
 `simulated/any` is then asked the questions of `simulated_hands/*.jsonl`. An answer is right if it holds all golden
-values; `a|b` is either. Printed are a line for each server, and the sum of each half; who works on the simulated model
-looks at the first half only.
+values; `a|b` is either. Printed are a line for each server, and the sum of each half. Whoever made the simulated model
+has looked at both halves.
 
 `--half held-back` asks ten servers more, which the two halves leave out: their questions are by somebody who has not
 read the simulated model's code, and are put to it once, when it is done.

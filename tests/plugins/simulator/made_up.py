@@ -468,6 +468,146 @@ STAFF = [
     ),
 ]
 
+CHART = "Kelp beds lie north of Storholm.\nThe channel is 11.5 metres deep."
+YES = {"type": "boolean"}
+
+
+def scanned(files: list[dict[str, Any]], with_text: bool = False) -> dict[str, Any]:
+    pages = {"pages": 1, "encrypted": False}
+    return {"found": [{**each, **pages, "text": CHART if with_text else ""} for each in files]}
+
+
+ARCHIVE = [
+    tool(
+        scanned,
+        "scan_documents",
+        "Read documents.",
+        {
+            "files": {"type": "array", "items": {"type": "object", "properties": {"path": TEXT}, "required": ["path"]}},
+            "with_text": {**YES, "description": "Add the full text."},
+        },
+        "files",
+    ),
+    tool(lambda path: f"{path}.bak", "duplicate_document", "Create a copy of a document.", {"path": TEXT}, "path"),
+]
+COMMITS = (
+    "History:\nCommit: 77aa\nAuthor: Una Berg\nMessage: Paint the mast\n\n"
+    "Commit: 66bb\nAuthor: Per Dahl\nMessage: Caulk the hull"
+)
+VERSIONS = [
+    tool(lambda place="": COMMITS, "show_log", "Shows the commit logs", {"place": TEXT}),
+    tool(
+        lambda revision: known({"HEAD": "mast.txt", "HEAD~1": "hull.txt: 4 planks"}, revision, "bad revision"),
+        "show_commit",
+        "Shows what a commit has changed",
+        {"revision": TEXT},
+        "revision",
+    ),
+]
+DEPTHS = {"fathoms": 1.8288, "feet": 0.3048}
+
+
+def reckoned(from_expr: str, to_expr: str) -> str:
+    amount, _, unit = from_expr.partition(" ")
+    return f"{float(amount) * known(DEPTHS, unit, f'{unit!r} is no unit') / known(DEPTHS, to_expr, 'no unit'):.4g}"
+
+
+def tinted(color: str, kind: str = "warm") -> dict[str, str]:
+    return {"color": color, "kind": kind, "tinted": {"warm": "#aa0000", "cold": "#0000aa"}[kind]}
+
+
+WORKSHOP = [
+    tool(
+        reckoned,
+        "reckon",
+        "Convert an amount from one unit to another.",
+        {
+            "from_expr": {"type": "string", "description": "Quantity or unit expression, e.g. '2 feet'."},
+            "to_expr": {"type": "string", "description": "Unit expression."},
+        },
+        "from_expr",
+        "to_expr",
+    ),
+    tool(
+        lambda query: {"query": query, "count": 0, "results": []},
+        "find_units",
+        "Search the units.",
+        {"query": TEXT},
+        "query",
+    ),
+    tool(
+        tinted,
+        "tint",
+        "Tint a colour.\n\n    Kinds: warm (of a lamp), cold (of the moon), plain.\n",
+        {"color": TEXT, "kind": {"type": "string", "default": "warm"}},
+        "color",
+    ),
+    tool(
+        lambda action, first, second=None: {"span" if action == "diff" else "day": 12},
+        "dates",
+        "Reckon with dates.",
+        {
+            "action": {"enum": ["weekday", "diff"], "description": "weekday: day of a week, diff: difference of dates"},
+            "first": {"type": "string", "description": "Date (ISO 8601)"},
+            "second": {"type": "string", "description": "Date to compare with"},
+        },
+        "action",
+        "first",
+    ),
+]
+SHED = {"ropes.txt": "Six ropes of hemp.", "inner/sails.txt": "The jib is 14 square metres."}
+LOFT = [
+    tool(
+        lambda place, lines: f"{SHED[place]}" if lines[0]["start"] == 1 else "",
+        "read_lines",
+        "Read lines of a file.\n\n    Args:\n        place: Path of the file\n        lines: Ranges\n",
+        {
+            "place": TEXT,
+            "lines": {
+                "type": "array",
+                "items": {"type": "object", "properties": {"start": WHOLE, "end": WHOLE}, "required": ["start"]},
+            },
+        },
+        "place",
+        "lines",
+    ),
+]
+CREW = {
+    "success": True,
+    "columns": ["name", "berth"],
+    "types": ["TEXT", "TEXT"],
+    "rows": [["Ida", "B1"], ["Per", "B7"]],
+}
+LEDGER = [
+    tool(
+        lambda query: (
+            CREW if query == "SELECT * FROM crew" else {"success": False, "error": f"no such table in {query}"}
+        ),
+        "run_statement",
+        "Execute a SQL query.\n\n    Args:\n        query: Any SQL query (SELECT, INSERT)\n",
+        {"query": TEXT},
+        "query",
+    ),
+    tool(lambda: {"tables": [{"name": "crew"}]}, "list_tables", "List all tables", {}),
+    tool(lambda path: "emptied", "clear_all", "Clear the database.", {}),
+]
+CHORES = [
+    tool(
+        lambda: {
+            "count": 2,
+            "chores": [
+                {"id": "0", "text": "Tar the deck", "completed": False},
+                {"id": "1", "text": "Mend the net", "completed": True},
+            ],
+        },
+        "list_chores",
+        "List all chores.",
+        {},
+    ),
+    tool(lambda query: "Found no chores: none has it", "search_chores", "Search chores.", {"query": TEXT}, "query"),
+    tool(lambda chore_id: "done", "complete_chore", "Mark a chore as completed.", {"chore_id": TEXT}, "chore_id"),
+]
+
 ASKED: dict[str, tuple[list[Served], dict[str, str]]] = {
     "harbour": (
         HARBOUR,
@@ -573,6 +713,31 @@ ASKED: dict[str, tuple[list[Served], dict[str, str]]] = {
             "Which branches does the repository /srv/boat have?": "main",
         },
     ),
+    "archive": (ARCHIVE, {"How deep is the channel, by /srv/charts/north.pdf?": "11.5"}),
+    "versions": (
+        VERSIONS,
+        {
+            "Who made the latest commit?": "Una Berg",
+            "What did the commit before HEAD (HEAD~1) change?": "4 planks",
+        },
+    ),
+    "workshop": (
+        WORKSHOP,
+        {
+            "How many feet are 3 fathoms?": "18",
+            "How does #cc3311 look in the cold kind?": "#0000aa",
+            "How many days are there between 2026-03-01 and 2026-03-13?": "span for diff",
+        },
+    ),
+    "loft": (
+        LOFT,
+        {
+            "What are the ropes made of, by ropes.txt?": "hemp",
+            "How large is the jib by sails.txt in the inner folder?": "14",
+        },
+    ),
+    "ledger": (LEDGER, {"At which berth does Per live?": "B7"}),
+    "chores": (CHORES, {"Which chores are completed?": "Mend the net"}),
     "staff": (
         STAFF,
         {

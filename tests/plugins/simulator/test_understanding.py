@@ -24,7 +24,7 @@ from keval_simulator.words import split_identifier
         ("Which train goes on 3 March 2026 at 3:30 pm?", {"date": ["2026-03-03"], "time": ["15:30"]}),
         ("From May 4th, 2025 to 2025-06-01", {"date": ["2025-05-04", "2025-06-01"]}),
         ("Is (3 + 4) * 2**16 more than sqrt(9)?", {"expression": ["(3 + 4) * 2**16", "sqrt(9)"]}),
-        ("Order ORD-9 and #ff8800 at 10.20.0.0/22", {"id": ["ORD-9", "#ff8800", "10.20.0.0/22"]}),
+        ("Order ORD-9 and #ff8800 at 10.20.0.0/22", {"id": ["ORD-9", "#ff8800"], "ip": ["10.20.0.0/22"]}),
         ("Convert 1,250.5 USD", {"number": ["1,250.5"], "code": ["USD"]}),
         ("Mail anna@x.org about https://x.org/a?b=1.", {"email": ["anna@x.org"], "url": ["https://x.org/a?b=1"]}),
         ("Read /a/b/notes.txt and plan.md in 'old box'", {"path": ["/a/b/notes.txt", "plan.md"], "quote": ["old box"]}),

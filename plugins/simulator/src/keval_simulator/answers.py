@@ -22,6 +22,7 @@ _MOST_FIELDS = 16
 _FEW_FIELDS = 12
 _SHORT = 25
 """A text of so many words is told whole."""
+_HEADINGS = re.compile(r"\bhead(?:ing|line)s?\b", re.IGNORECASE)
 _PROSE_WORDS = 12
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?![\w.])")
 _MOST = lexicon(
@@ -30,7 +31,7 @@ _MOST = lexicon(
 _LEAST = lexicon("smallest lowest least min minimum shortest oldest earliest fewest cheapest lightest youngest first")
 _COUNTS = re.compile(r"\bhow many\b|\bnumber of \w+s\b|\bcount\b", re.IGNORECASE)
 _SUMS = re.compile(r"\b(total|sum|altogether|combined)\b|\b(average|mean)\b", re.IGNORECASE)
-_NAMES = ("name", "title", "id", "city", "label")
+_NAMES = ("name", "title", "id", "text", "city", "label")
 
 
 @attrs.frozen
@@ -48,13 +49,20 @@ class Flaws:
 def composed(conversation: Conversation, rng: Random, flaws: Flaws) -> str:
     """Answer out of the results that have most of what was asked, with the flaws of a hasty reader."""
     useful = [each for each in conversation.outcomes if each.useful]
-    asked = stems(conversation.topic) - FORM
-    asked -= stems(" ".join(shown(dict(each.call.arguments)) for each in useful))
-    weights = [nearness(shown(each.data), asked) for each in useful]
+    asked = stems(conversation.subject) - FORM
+    asked -= stems(
+        " ".join(shown(value) for each in useful for name, value in each.call.arguments.items() if name != "query")
+    )
+    weights: list[float] = []
+    for each in useful:
+        before = [weight for other, weight in zip(useful, weights, strict=False) if _led_to(other, each)]
+        weights.append(nearness(shown(each.data), asked) + 0.5 * max(before, default=0.0))
     chosen = [each for each, weight in zip(useful, weights, strict=True) if weight >= max(weights) - 0.5]
     texts = [text for each in chosen for text in _prose(each.data)]
     told = [_told(each, conversation) for each in chosen if not isinstance(each.data, str)]
-    quoted = _quoted(texts, conversation.topic, rng, flaws)
+    pointed = [each.text for each in conversation.asked if each.kind in ("code", "id", "ip", "path", "url")]
+    told_whole = any(text in map(str, each.call.arguments.values()) for text in pointed for each in chosen)
+    quoted = _quoted(texts, conversation.subject, rng, flaws, 3 * _SHORT if told_whole else _SHORT)
     said = " ".join(dict.fromkeys(filter(None, (*told, quoted))))
     if rng.random() < flaws.misreads:
         said = _NUMBER.sub(lambda number: str(int(number[0]) + rng.choice((1, 2, 5))), said, count=1)
@@ -63,6 +71,12 @@ def composed(conversation: Conversation, rng: Random, flaws: Flaws) -> str:
     opening = rng.choice(("", "Here is what I found. ", "Based on what I looked up: "))
     closing = rng.choice(("", " I suggest checking the source for details.", " Let me know if you need more detail."))
     return f"{opening}{said}{closing}"
+
+
+def _led_to(earlier: Outcome, later: Outcome) -> bool:
+    """Tell whether the arguments of a call have a word of an earlier result."""
+    known = set(re.findall(r"[\w-]+", shown(earlier.data).lower()))
+    return not known.isdisjoint(re.findall(r"[\w-]+", shown(list(later.call.arguments.values())).lower()))
 
 
 def _prose(data: Any) -> Iterator[str]:
@@ -74,17 +88,22 @@ def _prose(data: Any) -> Iterator[str]:
         yield from (text for value in values for text in _prose(value) if len(text.split()) >= _PROSE_WORDS)
 
 
-def _quoted(texts: Sequence[str], question: str, rng: Random, flaws: Flaws) -> str:
+def _quoted(texts: Sequence[str], question: str, rng: Random, flaws: Flaws, short: int) -> str:
     """Tell what texts say on a question."""
     if _COUNTS.search(question) and len(texts) == 1 and (counted := _lines_counted(texts[0], question)):
         return counted
-    if sum(len(text.split()) for text in texts) <= _SHORT:
+    words = sum(len(text.split()) for text in texts)
+    if words <= _SHORT:
         return "\n".join(texts)
+    if _HEADINGS.search(question):
+        return "\n".join(line for text in texts for line in text.splitlines() if line.startswith("#"))
     # What a search showed is on the page that was opened, too.
     found = {each.text: each for text in texts for each in passages(text)}
     chosen = best_passages([*found.values()], question, 4)
     if not chosen and rng.random() < flaws.clutches:
         chosen = [*found.values()][:2]
+    if not chosen and words <= short:
+        return "\n".join(texts)
     if len(chosen) > 1 and rng.random() < flaws.overlooks:
         chosen.pop(rng.randrange(len(chosen)))
     return " ".join(f"{each.text}\n\n```\n{each.code}\n```\n\n" if each.code else each.text for each in chosen).strip()
@@ -107,7 +126,7 @@ def _lines_counted(text: str, question: str) -> str:
 def _told(outcome: Outcome, conversation: Conversation) -> str:
     """Tell of the records of one result what was asked: a count, a sum, the largest, or the fields of the nearest."""
     head, rows = records(outcome.data)
-    question = conversation.topic
+    question = conversation.subject
     if not rows:
         return f"{shown(outcome.data)}." if not isinstance(outcome.data, list) else "There are 0."
     if len(rows) == 1 and not head and isinstance(outcome.data, Mapping):
@@ -163,7 +182,8 @@ def _meant(rows: Sequence[Mapping[str, Any]], question: str, outcome: Outcome) -
         telling = [value for value in row.values() if shown(value) not in given]
         named = [re.escape(str(value)) for value in telling if len(str(value)) > 1]
         exact = sum(bool(re.search(rf"(?<![\w.-]){each}(?![\w-])", question, re.IGNORECASE)) for each in named)
-        return 2.0 * exact + len({word for value in telling for word in _named_by(value)} & asked)
+        flags = [key for key, value in row.items() if value is True and stems(label(key)) & asked]
+        return len(flags) + 2.0 * exact + len({word for value in telling for word in _named_by(value)} & asked)
 
     weights = [weight(row) for row in rows]
     return [row for row, each in zip(rows, weights, strict=True) if each == max(weights)]
@@ -190,7 +210,7 @@ def _fields(row: Mapping[str, Any], question: str, outcome: Outcome, *, brief: b
     filled = {key: value for key, value in row.items() if value not in (None, "", [], {})}
     if list(filled) == [""]:
         return shown(filled[""])
-    asked = stems(question)
+    asked = stems(question) | (alike("who") if re.match(r"who\b", question.lower()) else set())
     wanted = [key for key in filled if any(shares_stem(word, asked) for word in stems(label(key)))]
     names = [key for key in filled if label(key).split()[-1:] and label(key).split()[-1] in _NAMES][:2]
     if len(filled) == 1:

@@ -14,11 +14,13 @@ from keval_simulator.found import named, taken_from_results
 from keval_simulator.parameters import FORM, Parameter, beside, bounded, fit, fit_number, parameters_of, written
 from keval_simulator.schema import Schema, resolved, schema_type
 from keval_simulator.spans import Span
-from keval_simulator.words import shares_stem, split_identifier, stem, stems
+from keval_simulator.words import alike, lexicon, shares_stem, split_identifier, stem, stems
 
 _STRONG = 3.0
 """What a span must reach for an optional parameter: it is of the kind wanted, or the parameter's name is beside it."""
 _DEEPEST = 3
+_SEARCHES = stems("search find lookup look query list filter get fetch read retrieve open")
+_FOLDER = lexicon("folder directory dir")
 
 
 @attrs.frozen
@@ -41,7 +43,7 @@ def fill(
     *,
     found: Sequence[str] = (),
     needed: Sequence[str] = (),
-    schema: Any = None,
+    schema: Schema | None = None,
     depth: int = 0,
 ) -> Filled:
     """Fill a tool's parameters with spans of the question; each span is used once.
@@ -49,8 +51,10 @@ def fill(
     A required parameter falls back to what was said or used before, to its default, or to the question's words; with
     `found` it takes what earlier results name. `needed` are optional parameters that an error has asked for.
     """
+    parameters = [
+        attrs.evolve(each, required=each.required or each.name in needed) for each in parameters_of(tool, schema)
+    ]
     schema = schema or tool.parameters
-    parameters = [attrs.evolve(each, required=each.required or each.name in needed) for each in parameters_of(schema)]
     own = stems(" ".join(split_identifier(tool.name)))
     ranked = {each.name: list(_candidates(each, conversation, own, found)) for each in parameters}
     pairs = sorted(
@@ -63,20 +67,26 @@ def fill(
     extra = 0.0
     for score, at, value, span in pairs:
         parameter = parameters[at]
-        free = parameter.name not in arguments and (span is None or not any(_overlap(span, each) for each in taken))
-        if free and score >= (0.1 if parameter.required else _STRONG):
+        taken_before = any(_overlap(span, each) for each in taken) if span else value in map(str, arguments.values())
+        # An id, a name or a number may be anything's, unless it stands beside the parameter's name.
+        least = _STRONG + 0.5 * (parameter.kind in ("id", "name") or isinstance(value, float | int))
+        if parameter.name not in arguments and not taken_before and score >= (0.1 if parameter.required else least):
             arguments[parameter.name] = value
             taken += [span] if span else []
             strengths += [score] if parameter.required else []
             extra = max(extra, 0.0 if parameter.required else score)
 
+    for name in [each.name for each in parameters if each.kind == "query" and each.name in arguments]:
+        elsewhere = {word for other, value in arguments.items() if other != name for word in str(value).split()}
+        kept = [word for word in str(arguments[name]).split() if word not in elsewhere]
+        arguments[name] = " ".join(kept) or arguments[name]
+
     def within(inner: Schema) -> dict[str, Any] | None:
         """Fill an object that an argument is or has."""
         if depth == _DEEPEST:
             return None
-        filled = fill(
-            tool, conversation, found=found, schema={"$defs": schema.get("$defs", {}), **inner}, depth=depth + 1
-        )
+        inner = {"$defs": schema.get("$defs", {}), **inner}
+        filled = fill(tool, conversation, found=found, schema=inner, depth=depth + 1)
         return dict(filled.arguments) if filled.arguments and not filled.missing else None
 
     missing: list[str] = []
@@ -95,18 +105,25 @@ def fill(
             case "array":
                 one = Parameter(parameter.name.removesuffix("s"), items, parameter.required)
                 given = _listed([*_candidates(one, conversation, own, found)], parameter.required)
+                strengths += [2.0] if given and len(given) > 1 and parameter.required else []
             case _:
                 given = _fallback(parameter, conversation)
         if given is not None:
             arguments[parameter.name] = given
+            strengths += [1.5] if parameter.required and parameter.options and "default" not in parameter.schema else []
         elif parameter.required:
             missing.append(parameter.name)
+    paths = [each for each in parameters if each.kind == "path"]
+    folders = [each.name for each in paths if _FOLDER & set(each.words) and each.name not in arguments]
+    for path in (each.name for each in paths if folders and "/" in str(arguments.get(each.name))):
+        arguments[folders[0]], _, arguments[path] = arguments[path].rpartition("/")
     others = {
         each.name: [value for _, value, _ in sorted(ranked[each.name], key=lambda one: -one[0])]
         for each in parameters if each.required
     }  # fmt: skip
     ordered = {each.name: arguments[each.name] for each in parameters if each.name in arguments}
-    values = [span for span in conversation.asked if span.kind not in ("word", "phrase", "initial", "expression")]
+    plain = ("word", "phrase", "initial", "expression", "quantity")
+    values = [span for span in conversation.asked if span.kind not in plain]
     said = str(list(arguments.values()))
     used = sum(span.text in said for span in values) / max(len(values), 1)
     return Filled(ordered, tuple(missing), others, min(strengths, default=0.0), extra, used)
@@ -149,11 +166,21 @@ def _choices(parameter: Parameter, conversation: Conversation) -> Iterator[tuple
     said = stems(conversation.topic)
     for option in parameter.options:
         words = {stem(word) for word in split_identifier(str(option))}
-        same = [each for each in conversation.asked if stems(each.text) == words > set() or each.text == str(option)]
+        spans = [each for each in conversation.asked if each.kind != "quantity"]
+        same = [each for each in spans if stems(each.text) == words > set() or each.text == str(option)]
         if same:
-            yield 4.0 + beside(parameter, same[0]), option, same[0]
-        elif any(shares_stem(word, said) for word in words if len(word) > 2):
-            yield 3.0, option, None
+            plain = any(each.text.lower() in (str(option).lower(), f"{option}s".lower()) for each in same)
+            yield 4.0 + plain + beside(parameter, same[0]), option, same[0]
+        elif shared := [word for word in words if len(word) > 2 and shares_stem(word, said)]:
+            yield 3.0 if len(shared) == len(words) else 1.5, option, None
+        elif parameter.required and (meant := alike(conversation.topic) & (words | _meaning(parameter, str(option)))):
+            yield 2.0 + len(meant) / 10, option, None
+
+
+def _meaning(parameter: Parameter, option: str) -> set[str]:
+    """Return the words by which a description explains an option, as in "diff: date difference, add: add to date"."""
+    told = re.search(rf"(?<![\w-]){re.escape(option)}['\"`]?(?:: | - | = | \()([^,;.\n]+)", parameter.about)
+    return stems(told[1]) if told else set()
 
 
 def queries(conversation: Conversation, own: set[str]) -> list[str]:
@@ -162,7 +189,8 @@ def queries(conversation: Conversation, own: set[str]) -> list[str]:
     known = stems(conversation.system) | own
     quotes = [span.text for span in asked if span.kind in ("quote", "email", "url")]
     names = [span.text for span in asked if span.kind in ("name", "id", "code") and not stems(span.text) & known]
-    told = [span for span in asked if span.kind not in ("phrase", "expression", "quote")]
+    told = [span for span in asked if span.kind not in ("phrase", "expression", "quantity", "quote", "url")]
+    told = [span for span in told if span.text[0] not in "/~"]
     told = [span for span in told if not stems(span.text) & (own | FORM)]
     words = [span.text for span in told]
     single = sorted((span.text for span in told if span.kind == "word"), key=len)
@@ -170,7 +198,8 @@ def queries(conversation: Conversation, own: set[str]) -> list[str]:
     few = bool(names) and len(words) > len(names)
     phrases = [span.text for span in asked if span.kind == "phrase" and not stems(span.text) & own]
     found = [*quotes, *(names if few else []), *joined, *phrases, *reversed(single)]
-    return list(dict.fromkeys(found)) or [conversation.question.strip()]
+    whole = [conversation.question.strip()]
+    return list(dict.fromkeys([*found, *whole] if own & _SEARCHES else [*whole, *found]))
 
 
 def _statements(conversation: Conversation, found: bool) -> list[str]:
@@ -181,7 +210,7 @@ def _statements(conversation: Conversation, found: bool) -> list[str]:
         return [whole, *(whole[: each.start()] for each in reversed([*re.finditer(r",? (?:and|then) ", whole)]))]
     table = Parameter("table_name", {}, required=True)
     asked = [span.text for span in conversation.asked if span.kind != "phrase" and beside(table, span) >= 2.5]
-    tables = asked or (named(table, conversation)[:3] if found else [])
+    tables = [each for each in (asked or (named(table, conversation)[:3] if found else [])) if each[:1].isalpha()]
     return [f"SELECT * FROM {each}" for each in tables]  # noqa: S608 - the server decides what it lets be read
 
 
@@ -204,7 +233,9 @@ def _fallback(parameter: Parameter, conversation: Conversation) -> Any:
         return conversation.used[parameter.name]
     if "default" in schema:
         return schema["default"]
-    return "12:00" if parameter.kind == "time" else next(iter(parameter.options), None)
+    if kind == "integer" and {"start", "page", "offset"} & set(parameter.words):
+        return schema.get("minimum", 0 if "offset" in parameter.words else 1)
+    return "12:00" if parameter.kind == "time" and "time" in parameter.words else next(iter(parameter.options), None)
 
 
 def _flag(parameter: Parameter, conversation: Conversation) -> bool | None:
@@ -241,7 +272,7 @@ def several(tool: ChatTool, filled: Filled, conversation: Conversation) -> list[
     """Return the arguments of one call for each item that the question names for one parameter ("Paris and Rome")."""
     whole = dict(filled.arguments)
     question = conversation.question
-    for parameter in parameters_of(tool.parameters):
+    for parameter in parameters_of(tool):
         value = whole.get(parameter.name)
         span = next((each for each in conversation.asked if each.text == str(value)), None)
         if not (parameter.required and span and span.kind not in ("word", "phrase", "expression", "initial")):

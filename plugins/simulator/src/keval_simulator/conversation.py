@@ -45,6 +45,12 @@ class Conversation:
     system: str
 
     @cached_property
+    def subject(self) -> str:
+        """The topic without the paths and URLs of where to look."""
+        places = [span.text for span in spans(self.topic) if span.kind in ("path", "url")]
+        return re.sub("|".join(map(re.escape, places)) or "(?!)", " ", self.topic)
+
+    @cached_property
     def asked(self) -> list[Span]:
         """The spans of the question."""
         return spans(self.question)

@@ -56,7 +56,7 @@ def corrected(tool: ChatTool, failed: Outcome, filled: Filled, conversation: Con
     """Yield other arguments after a call without a result: what its error says first, then what else fits."""
     given = dict(failed.call.arguments)
     error = failed.error or ""
-    parameters = {each.name: each for each in parameters_of(tool.parameters)}
+    parameters = {each.name: each for each in parameters_of(tool)}
     asked_for = [name for name in parameters if name not in given and re.search(rf"\b{re.escape(name)}\b", error)]
     if asked_for and not (more := fill(tool, conversation, needed=asked_for)).missing:
         yield {**more.arguments, **given, **{name: more.arguments[name] for name in asked_for}}
@@ -74,13 +74,16 @@ def corrected(tool: ChatTool, failed: Outcome, filled: Filled, conversation: Con
         if isinstance(value, str):
             if name in parameters and parameters[name].kind == "path":
                 yield from ({**given, name: each} for each in _below(value, error, conversation))
-            names = [each for each in offered(error) if value not in each]
+            names = [each for each in offered(error) if value not in each and (name in quoted or not quoted)]
             yield from ({**given, name: each} for each in nearest(names, value, conversation)[:2])
-    for name in order:
+    for name in sorted(order, key=lambda name: parameters[name].kind != "query" if name in parameters else True):
         value = given[name]
         if isinstance(value, str) and name in filled.arguments:
             forms = [value.title(), value.lower(), value.upper(), re.sub(r"\W+", "_", value.lower())]
             forms = [*forms, value.rstrip("s")] if parameters[name].kind in ("name", "id", "") else []
+            forms = forms if value.lower() in conversation.question.lower() else []
+            if {"pattern", "glob"} & set(parameters[name].words):
+                forms = [f"*{value}*", *forms]
             tries = (*forms[: value.islower()], *filled.others.get(name, ())[:4], *forms)
             yield from ({**given, name: each} for each in tries if each not in given.values())
 

@@ -10,6 +10,7 @@ from zoneinfo import available_timezones
 
 import attrs
 
+from keval_gateway import ChatTool
 from keval_simulator.schema import Schema, properties_of, required_of, resolved
 from keval_simulator.spans import Span
 from keval_simulator.words import lexicon, split_identifier, stem, stems
@@ -22,8 +23,9 @@ _KINDS = {
         "path": "path file filename filepath directory folder dir repo repository workbook root",
         "date": "date timestamp datetime day since until deadline due birthday",
         "time": "time hour clock",
-        "id": "id identifier code number ip network ref reference sku ticket uuid symbol ticker isbn sha revision",
-        "expression": "expression formula equation calculation",
+        "ip": "ip ips cidr subnet network netmask ipv4",
+        "id": "id identifier code number ref reference sku ticket uuid symbol ticker isbn sha revision",
+        "expression": "expression expr formula equation calculation quantity",
         "quote": "text message content string input sentence body markdown html json csv xml pattern regex value data",
         "name": "name table title city country place person author location",
         "query": "query queries q search keyword keywords term terms topic phrase subject question prompt",
@@ -36,32 +38,35 @@ _KINDS = {
 _ALLOWED: Mapping[str, Sequence[str]] = {
     kind: allowed.split()
     for kind, allowed in {
-        "id": "id code number quote name initial word path",
+        "ip": "ip",
+        "id": "id code number ip quote name initial word path",
         "name": "name quote code id phrase word path initial",
         "path": "path quote url",
         "url": "url path",
         "email": "email",
         "date": "date",
-        "time": "time",
-        "expression": "expression quote",
-        "quote": "quote expression id url email name path code phrase word number date time",
+        "time": "time date",
+        "expression": "expression quote quantity number phrase word code",
+        "quote": "quote expression id ip url email name path code phrase word number date time",
         "currency": "code id word",
         "zone": "path code name initial",
-        "": "quote name id code email url path initial phrase word number date time",
+        "": "quote name id ip code email url path initial phrase word number date time",
     }.items()
 }
 """The kinds of spans that may be given for each kind of parameter, the best first."""
 _SOURCES = lexicon("from source src base origin start begin since old first")
 _TARGETS = lexicon("to target destination dest end into until new second")
 _PREPOSITIONS = lexicon("to from in for of at by on")
-_LINKS = lexicon("number no id is of the a called named code with equals under at")
+_HANDLES = lexicon("id name key number code")
+_LINKS = lexicon("number name no id is of the a called named code with equals under at")
 _LEADING = lexicon("of for in on called named about with to from")
 _COUNTS = lexicon("top first last latest limit")
 _LIMITS = lexicon("limit max count top n size k results number maximum")
 FORM = stems("""
-    long large many much often must may mean happen take need use work get one say list show find give search look tell
-    first last latest most least return january february march april may june july august september october november
-    december number total kind type wrote written tool called named exist available
+    page document long large many much according often must may mean happen take need use work get one say list show
+    find give search look tell first last latest most least return january february march april may june july august
+    september october november december number total sum average kind type wrote written tool called named exist
+    available
     """)
 """Words that say how a question is meant, and not what it is about."""
 _EXAMPLE = re.compile(
@@ -69,7 +74,7 @@ _EXAMPLE = re.compile(
 )
 _SUCH = re.compile(r"e\.g\.|\bsuch as\b|\bexample|\blike\b", re.IGNORECASE)
 _EITHER = re.compile(
-    r"\b(?:one of|whether|either|options?:|allowed|must be|possible values)|['\"`],? or ['\"`]", re.IGNORECASE
+    r"\b(?:one of|whether|either|supports?|options?:|allowed|must be|possible values)|['\"`],? or ['\"`]", re.IGNORECASE
 )
 
 
@@ -98,7 +103,9 @@ class Parameter:
             return "sql"
         form = {"uri": "url", "date-time": "date", "uuid": "id"}.get(str(self.schema.get("format")), "")
         named = next((_KINDS[word] for word in reversed(self.words) if word in _KINDS), "")
-        described = [_KINDS[word] for word in split_identifier(self.about) if word in _KINDS]
+        described = [
+            _KINDS[word] for word in split_identifier(re.split(r"[:(.,]", self.about)[0])[:5] if word in _KINDS
+        ]
         return form or named or (described[0] if described else "")
 
     @property
@@ -114,10 +121,25 @@ class Parameter:
         return [str(each) for each in self.schema.get("examples", ())] + told
 
 
-def parameters_of(schema: Schema) -> list[Parameter]:
-    """Return the parameters of an object schema."""
+def parameters_of(tool: ChatTool, schema: Schema | None = None) -> list[Parameter]:
+    """Return a tool's parameters, or those of an object in them; the tool's description may say more of its own."""
+    about = tool.description if schema is None else ""
+    schema = tool.parameters if schema is None else schema
     required = required_of(schema)
-    return [Parameter(name, resolved(each, schema), name in required) for name, each in properties_of(schema).items()]
+    found = {name: resolved(each, schema) for name, each in properties_of(schema).items()}
+    return [Parameter(name, {**_told_of(name, each, about), **each}, name in required) for name, each in found.items()]
+
+
+def _told_of(name: str, schema: Schema, about: str) -> Schema:
+    """Return what a tool's description says of a parameter: a line after its name, or a list that has its default."""
+    line = re.search(rf"^[ \t*-]*`?{re.escape(name)}`?(?: \([^)\n]*\))?: +(\S.*)", about, re.MULTILINE)
+    told: dict[str, Any] = {"description": "SQL" if "SELECT" in about and name == "query" else line[1] if line else ""}
+    default = schema.get("default")
+    for part in re.split(r"[:;\n]|\.\s", about) if isinstance(default, str) and "enum" not in schema else ():
+        names = re.split(r",\s*(?:or |and )?", re.sub(r"\s*\([^)]*\)", "", part.strip(" .\n")))
+        if default in names and len(names) > 2:
+            told["enum"] = names
+    return told
 
 
 def fit_number(parameter: Parameter, span: Span) -> float:
@@ -129,16 +151,24 @@ def fit_number(parameter: Parameter, span: Span) -> float:
 def beside(parameter: Parameter, span: Span) -> float:
     """Tell how much of a parameter's name stands beside a span, and whether its preposition does."""
     names, near = set(parameter.words), span.before[:3]
-    words = {stem(word) for word in names - _PREPOSITIONS}
-    score = 3.0 if near and stem(near[0]) in words else 0.0
-    if not score and len(near) > 1 and near[0] in _LINKS and stem(near[1]) in words:
-        score = 2.0
+    words = {stem(word) for word in names - _PREPOSITIONS - _HANDLES or names}
+    score = 0.0
+    for at, word in enumerate(each.split("'")[0] for each in near):
+        if stem(word) in words and (at or span.kind != "word" or word in names):
+            score = 2.0 if at else 3.0
+        if score or word not in _LINKS:
+            break
     if span.after[:1] and stem(span.after[0]) in words:
         score = max(score, 2.5)
     counted = bool(near) and bool(re.fullmatch(r"\d+|a|an|one", near[0]))
     if names & _SOURCES:
         score += 2.0 if near[:1] and near[0] in ("from", "between", "since") else 0.0
-        score += 1.5 if counted or (len(near) > 1 and near[0] == "in" and re.fullmatch(r"\d+|[ap]m", near[1])) else 0.0
+        score += (
+            1.5
+            if (counted and span.kind != "number")
+            or (len(near) > 1 and near[0] == "in" and re.fullmatch(r"\d+|[ap]m", near[1]))
+            else 0.0
+        )
     if names & _TARGETS and near[:1] and not counted:
         score += 2.0 if near[0] in ("to", "into", "until") else 1.0 if near[0] in ("and", "in", "many") else 0.0
     return score
@@ -148,14 +178,26 @@ def fit(parameter: Parameter, span: Span, own: set[str]) -> float:
     """Tell how well a span fits a text parameter; 0 if it does not."""
     kind = parameter.kind
     allowed = _ALLOWED.get(kind, _ALLOWED[""])
-    if span.kind not in allowed or (parameter.schema.get("format") == "date" and not span.text[:1].isdigit()):
+    no_time = kind == "time" and ":" not in span.text
+    if (
+        span.kind not in allowed
+        or no_time
+        or (parameter.schema.get("format") == "date" and not span.text[:1].isdigit())
+    ):
         return 0.0
     if set(split_identifier(span.text)) <= set(parameter.words):
         return 0.0
     near, rank = beside(parameter, span), allowed.index(span.kind)
-    score = (3.0 if rank == 0 and kind else 2.0 - 0.15 * rank) + near
+    score = (3.0 - 0.1 * rank if kind and (rank == 0 or span.kind == "code") else 2.0 - 0.15 * rank) + near
+    score += 2.0 * (span.kind == "quantity" and bool(set(parameter.words) & _SOURCES))
+    score += 1.0 * (_shape(span.text) in map(_shape, parameter.examples))
     if span.kind == "initial":
         return 0.5
+    if not kind and span.kind == "number" and not near:
+        return 0.0
+    of_units = set(parameter.words) & (_SOURCES | _TARGETS) or "unit" in split_identifier(parameter.about)
+    if kind == "expression" and rank > 1 and not (of_units and (near or span.kind == "quantity")):
+        return 0.0
     if span.kind in ("word", "phrase"):
         # A word of the question is a value if something says so: a name, a preposition, a definite article.
         before = span.before[:1]
@@ -165,6 +207,11 @@ def fit(parameter: Parameter, span: Span, own: set[str]) -> float:
             return 0.0
         return 0.2 if definite and not near else score
     return score
+
+
+def _shape(text: str) -> str:
+    """Return what a text looks like, letters and digits aside."""
+    return re.sub(r"\d+", "0", re.sub(r"[^\W\d_]+", "a", text))
 
 
 def written(parameter: Parameter, span: Span) -> str | None:

@@ -142,7 +142,7 @@ def _arguments(tool: ChatTool, brief: Brief, rng: Random) -> Iterator[dict[str, 
     """Yield arguments for a tool: its required parameters, with one value after the other that is known for each."""
     filled = fill(tool, brief.conversation)
     values: dict[str, list[Any]] = {}
-    for each in parameters_of(tool.parameters):
+    for each in parameters_of(tool):
         if each.required:
             said = [given for name, given in filled.arguments.items() if name == each.name]
             values[each.name] = _values(each, [*said, *filled.others.get(each.name, ())], tool, brief, rng)
@@ -207,7 +207,10 @@ def _asked(call: _Made) -> Iterator[tuple[str, str, str]]:
         yield f"What are all the results of {topic}{beside}?", ", ".join(names), _passage(call.text, *names)
         return
     for row in [*([head] if head else []), *rows]:
-        by = next((key for key, value in row.items() if isinstance(value, str) and _is_short(value)), None)
+        texts = [key for key, value in row.items() if isinstance(value, str) and _is_short(value)]
+        # Records are told apart by words that no other one has, rather than by a hash.
+        own = [key for key in texts if sum(other.get(key) == row[key] for other in rows) < 2]
+        by = next(iter([*(key for key in own if not re.search(r"\d", row[key])), *own, *texts]), None)
         whose = beside if by is None or len(rows) <= 1 else f" of {row[by]}{beside}"
         for key, value in row.items():
             if isinstance(value, list) and value and all(isinstance(each, str) and _is_short(each) for each in value):

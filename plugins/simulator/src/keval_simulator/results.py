@@ -15,14 +15,16 @@ from keval_gateway import ChatCall, ChatMessage
 from keval_simulator.words import split_identifier
 
 _FAILED = re.compile(
-    r"^\W*(?:error\b|exception\b|traceback\b|failed\b|function failed|unknown tool|invalid\b|input validation error"
-    r"|access denied|mcp error|\d+ validation error)",
+    r"^\W*(?:(?:[\w ]{0,30} )?(?:error|exception|failed)\b[^\n.]{0,40}:|error\b|failed\b|traceback\b|function failed"
+    r"|unknown tool|invalid\b|access denied|\d+ validation error)",
     re.IGNORECASE,
 )
 _EMPTY = re.compile(
-    r"^\W*(?:no|none|nothing|0|zero|could not find|cannot find)\b[^\n]{0,150}$|not found\W*$|^[^\n]{1,40}:\s*$",
+    r"^\W*(?:found |there (?:is|are) )?(?:no|none|nothing|0|zero|could not find|cannot find)\b[^\n]{0,150}$"
+    r"|not found\W*$|^[^\n]{1,40}:\s*$|^\[(?:image|audio|resource) [^\]\n]*\]$",
     re.IGNORECASE,
 )
+_PAIR = re.compile(r"\s*(?:[-*•] )?\**([A-Za-z][\w ]{0,30}?)\**:\**\s+(\S.*)")
 _ENVELOPES = ("structuredContent", "structured_content", "content", "result", "output")
 
 
@@ -40,7 +42,14 @@ class Outcome:
         if self.error is not None or self.data in (None, "", [], {}):
             return False
         if isinstance(self.data, Mapping):
-            return any(value not in (None, "", [], {}, 0, False) for value in self.data.values())
+            values = [*self.data.values()]
+            # Beside an empty list and its count, what was given and flags say nothing.
+            none = ([] in values or {} in values) and any(value == 0 and value is not False for value in values)
+            nothing = (0, True, *self.call.arguments.values()) if none else (0,)
+            told = [value for value in values if not (isinstance(value, str) and _EMPTY.search(value))]
+            return any(
+                value not in (None, "", [], {}, *nothing) or (value is False and True not in nothing) for value in told
+            )
         return not (isinstance(self.data, str) and _EMPTY.search(self.data))
 
 
@@ -48,7 +57,8 @@ def outcome(call: ChatCall, message: ChatMessage) -> Outcome:
     """Read a tool message."""
     failed, data = _unwrapped(message.text)
     text = data if isinstance(data, str) else shown(data)
-    failed = failed or message.error or (isinstance(data, Mapping) and bool(data.get("error")))
+    failed = failed or message.error
+    failed = failed or (isinstance(data, Mapping) and (bool(data.get("error")) or data.get("success") is False))
     if failed or (data == text and _FAILED.match(text)):
         return Outcome(call, error=text or "the tool failed without a word")
     return Outcome(call, _parsed(data) if isinstance(data, str) else data)
@@ -94,6 +104,10 @@ def _parsed(text: str) -> Any:
     if len(lines) > 1 and all(line.startswith("|") for line in lines):
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
         return _tabular([row for row in rows if set("".join(row)) - set(":- ")]) or text
+    parts = [part.splitlines() for part in re.split(r"\n\s*\n", re.sub(r"^[^\n]*:\n", "", stripped))]
+    pairs = [[pair for line in part if (pair := _PAIR.fullmatch(line))] for part in parts]
+    if len(parts) > 1 and all(1 < len(part) == len(found) for part, found in zip(parts, pairs, strict=True)):
+        return [{pair[1]: pair[2] for pair in found} for found in pairs]
     if len(lines) > 1 and "," in lines[0] and ", " not in lines[0]:
         return _tabular(list(csv.reader(lines))) or text
     return text
@@ -114,11 +128,23 @@ def records(data: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         return {}, []
     if len(data) == 1 and isinstance(inner := next(iter(data.values())), Mapping | list):
         return records(inner)
+    for rows in data.values():
+        for names in data.values():
+            if _are_rows(names, rows):
+                return {}, _tabular(
+                    [[each.get("name") if isinstance(each, Mapping) else each for each in names], *rows]
+                )
     lists = [
         each for each in data.values() if isinstance(each, list) and any(isinstance(x, Mapping | list) for x in each)
     ]
     head = _flat({key: value for key, value in data.items() if value not in lists})
     return (head, [row for each in lists for row in records(each)[1]]) if lists else ({}, [head])
+
+
+def _are_rows(names: Any, rows: Any) -> bool:
+    """Tell whether a list has lists, each with a value for each of the names."""
+    lists = isinstance(names, list) and isinstance(rows, list) and rows and names and not isinstance(names[0], list)
+    return bool(lists) and all(isinstance(row, list) and len(row) == len(names) for row in rows)
 
 
 def _flat(data: Mapping[str, Any], under: str = "") -> dict[str, Any]:

@@ -11,8 +11,8 @@ import attrs
 from keval_simulator.words import NUMBER_WORDS, STOP, lexicon
 
 Kind: TypeAlias = Literal[
-    "url", "email", "quote", "path", "date", "time", "expression", "id", "number", "code", "name", "initial", "phrase",
-    "word",
+    "url", "email", "quote", "path", "date", "time", "expression", "quantity", "ip", "id", "number", "code", "name",
+    "initial", "phrase", "word",
 ]  # fmt: skip
 
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
@@ -28,19 +28,30 @@ _PATTERNS: dict[Kind, str] = {
     "url": r"\b[a-z]+://[^\s\"'<>)\]]*[^\s\"'<>)\].,;:?!]",
     "email": r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "quote": r"\"([^\"\n]+)\"|“([^”]+)”|`([^`\n]+)`|(?<!\w)['‘]([^'’\n]+)['’](?!\w)",
-    "path": r"(?<![\w/.])(?:~|\.{1,2})?/[\w./-]*\w|\b[A-Z]\w+/[A-Z]\w+|\b[\w-]{2,}(?:/[\w.-]+)*\.[a-z]\w{0,4}\b",
+    "path": r"(?<![\w/.])(?:~|\.{1,2})?/[\w./-]*\w|\b[\w-]{2,}(?:/[\w.-]+)*\.[a-z]\w{0,4}\b|\b[A-Z]\w+/[A-Z]\w+",
     "date": rf"\b\d{{4}}-\d\d-\d\d(?:[T ]\d\d:\d\d[\d:.Z+-]*)?|{_WRITTEN}|(?i:\b(?:today|tomorrow|yesterday)\b)",
     "time": r"(?i:\b\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]\.?m\b)?|\b\d{1,2}\s?[ap]\.?m\b)",
-    "id": r"#[0-9a-fA-F]{3,8}\b|\b\d+(?:\.\d+){3}(?:/\d+)?\b|\b\d+(?:-\d+){2,}\b"
+    "ip": r"\b\d+(?:\.\d+){3}(?:/\d+)?\b",
+    "id": r"#[0-9a-fA-F]{3,8}\b|\b\w+(?:~\d*|\^+)(?!\w)|\b[a-z]{2,}[A-Z]\w*|\b\d+(?:-\d+){2,}\b"
     rf"|\b{_COUNTED}(?=[\w-]*\d)(?=[\w-]*[^\W\d])\w[\w-]*\b|\w+_\w+",
-    "number": rf"(?i:(?<![\w.])[-−]?\d[\d,]*(?:\.\d+)?(?:(?:st|nd|rd|th)\b)?|\b(?:{'|'.join(NUMBER_WORDS)})\b)",
+    "number": rf"(?i:(?<![\w.])[-−]?\d+(?:,\d{{3}})*(?:\.\d+)?(?:(?:st|nd|rd|th)\b)?|\b(?:{'|'.join(NUMBER_WORDS)})\b)",
     "code": r"\b[A-Z]{2,6}\b",
-    "name": rf"{_CAPITAL}(?:\s+(?:{_PARTICLE}\s+)?{_CAPITAL})*",
+    "name": rf"(?<!\w){_CAPITAL}(?:\s+(?:{_PARTICLE}\s+)?{_CAPITAL})*",
     "word": r"[^\W\d_][\w'’-]*\w",
 }
 """What each kind looks like; what an earlier one has claimed is no later one's."""
-_EXPRESSION = re.compile(r"(?:\b[a-z]+\d*\(|[\d(])(?:[a-z]+\d*\(|[\d\s().,+*/^%×÷-])*[\d)]")
+_EXPRESSION = re.compile(
+    r"(?:\b[a-z]+\d*\(|[\d(]|\b[a-z](?=\s?[*^+/]))(?:[a-z]+\d*\(|\b[a-z]\b|(?<=\d)[a-z]\b|[\d\s().,+*/^%×÷=-])*[\d)]"
+)
 _OPERATOR = re.compile(r"\d\s*[+*/^%×÷]+\s*[\d(a-z]|\d\s+-\s+[\d(]|\d-\d+\s*[+*/]|\w\(")
+_NO_UNIT = "|".join([*STOP, "to", "into", "times", "plus", "minus"])
+_QUANTITY = re.compile(
+    rf"(?<![\w.])\d+(?:\.\d+)? (?!(?:{_NO_UNIT})\b)[a-zA-Zµ°]+(?:[*/^]\w+)*(?: (?!(?:{_NO_UNIT})\b)[a-z]+)?"
+)
+_FILE_IN_FOLDER = re.compile(
+    r"(?P<file>(?<![\w./-])[\w-]+\.[a-z]\w{0,4})\b (?:in|from|of|inside|under) (?:the )?(?:(?:folder|directory) )?"
+    r"(?P<folder>[a-z][\w-]+)\b(?: folder| directory|(?=[?.,;]|$))"
+)
 _OPENERS = lexicon("""
     actually add again also book calculate cancel change check compare compute convert count create decode delete
     describe do draw encode evaluate every explain extract false fetch find friday generate get good great hash hello hi
@@ -75,8 +86,14 @@ class Span:
 def spans(text: str) -> list[Span]:
     """Return the spans of a text in their order; those of one kind do not overlap, and each is of one kind only."""
     found = [
-        _span(text, "expression", *each.span()) for each in _EXPRESSION.finditer(text) if _OPERATOR.search(each[0])
+        _span(text, "expression", *each.span())
+        for each in _EXPRESSION.finditer(text)
+        if _OPERATOR.search(each[0]) and not re.fullmatch(_PATTERNS["ip"], each[0])
     ]
+    found += [_span(text, "quantity", *each.span()) for each in _QUANTITY.finditer(text)]
+    for each in _FILE_IN_FOLDER.finditer(text):
+        at = _span(text, "path", *each.span("file"))
+        found.append(attrs.evolve(at, text=f"{each['folder']}/{each['file']}"))
     free = text
     for kind, pattern in _PATTERNS.items():
         for match in re.finditer(pattern, free):

@@ -15,6 +15,7 @@ from keval_simulator.corrections import corrected
 from keval_simulator.found import HANDLES, taken_from_results
 from keval_simulator.parameters import FORM, Parameter, parameters_of
 from keval_simulator.results import Outcome, shown
+from keval_simulator.schema import schema_type
 from keval_simulator.words import alike, lexicon, sentences, shares_stem, split_identifier, stem, stems
 
 _MOST_CALLS = 8
@@ -26,9 +27,10 @@ _NEEDED = 0.5
 _EXPLICIT = 3.0
 """The strength of arguments from which on a second tool is asked for what the first one has not told."""
 _EFFECTS = lexicon("""
-    update set save store create delete remove record remember write post send book cancel learn insert edit add move
-    replace import merge apply clone init register submit restore archive refund pay format
-    rename append put patch drop clear close upload commit push reset checkout execute run mark assign start stop
+    add append apply archive assign backup book cancel checkout clear clone close commit complete copy create delete
+    disable drop duplicate edit enable execute export force format give import init insert interact kill learn load
+    mark merge move patch pay post push put record refund register reload remember remove rename replace reset restore
+    run save send set start stop store submit terminate toggle update upload write
     """)
 _READS = lexicon("""
     analyse analyze ask calculate check compare compute convert count decode describe diff echo encode estimate evaluate
@@ -38,12 +40,15 @@ _READS = lexicon("""
 _LISTS = lexicon("list search find all lookup query show directory tree index tables log history")
 _FOLDERS = lexicon("directory directories folder dir tree list search")
 _ASIDE = lexicon("info media size metadata multiple stat")
+_METADATA = lexicon("author size pages created modified type format owner metadata version encoding")
+_TEXT = lexicon("full text content details body complete verbose")
 _KEEPS = lexicon("remember preference preferences note memory insight profile learn memorize")
 _PERSONAL = lexicon("i me my i'm mine we our")
 _ADVICE = lexicon("should could recommend recommendation suggest advice plan good ideas")
 _ASKING = lexicon("what which who whom whose when where why how is are was were can do does did will should has have")
 _OVER_ALL = re.compile(
-    r"\bhow many\b|\bnumber of \w+s\b|\b(?:total|sum|average|mean|all|list|most|least|first|last|latest|\w{2,}est)\b",
+    r"\bhow many\b|\bnumber of \w+s\b|\bwhich \w+s (?:are|were|have|do)\b"
+    r"|\b(?:total|sum|average|mean|all|list|most|least|first|last|latest|\w{2,}est)\b",
     re.IGNORECASE,
 )
 """What is asked of all things of a kind."""
@@ -87,7 +92,8 @@ def plan(tools: Sequence[ChatTool], conversation: Conversation, *, careful: bool
 def _looked_up(tools: Sequence[ChatTool], conversation: Conversation) -> Step:
     ranked = chosen(tools, conversation)
     missing: tuple[str, ...] = ()
-    for tool in ranked:
+    listing = [tool for tool in permitted(tools, "") if _LISTS & set(_words(tool)) and not _required(tool)]
+    for tool in [*ranked, *(each for each in listing[:2] if ranked and each not in ranked)]:
         step = _pursued(tool, tools, conversation)
         if step.calls:
             return step
@@ -97,15 +103,11 @@ def _looked_up(tools: Sequence[ChatTool], conversation: Conversation) -> Step:
     else:
         return Step(missing=() if conversation.outcomes else missing)
     if uncovered := _uncovered(tools, conversation):
-        if call := _opened(tools, conversation, uncovered):
+        if call := _in_full(tools, conversation) or _opened(tools, conversation, uncovered):
             return Step((call,))
-        for tool in ranked:
-            tells = any(shares_stem(word, _weights(tool)) for word in uncovered)
-            if (
-                tells
-                and fill(tool, conversation).strength >= _EXPLICIT
-                and (calls := _pursued(tool, tools, conversation).calls)
-            ):
+        for tool in (each for each in ranked if any(shares_stem(word, _weights(each)) for word in uncovered)):
+            explicit = fill(tool, conversation).strength >= _EXPLICIT
+            if explicit and (calls := _pursued(tool, tools, conversation).calls):
                 return Step(calls)
     return Step()
 
@@ -115,7 +117,7 @@ def _words(tool: ChatTool) -> list[str]:
 
 
 def _required(tool: ChatTool) -> list[Parameter]:
-    return [each for each in parameters_of(tool.parameters) if each.required]
+    return [each for each in parameters_of(tool) if each.required]
 
 
 def changes(tool: ChatTool) -> bool:
@@ -128,10 +130,11 @@ def _effect(tool: ChatTool) -> str | None:
     words = _words(tool)
     kinds = {str(each.schema.get("type")) for each in _required(tool)}
     opening = re.match(r"\w+\b(?! (?:of|for|in|at|on|by|and|or)\b)", tool.description.lower())
-    begins = stem(opening[0]) if opening else ""
-    known = next((word for word in words if (word in _EFFECTS) or word in _READS), None)
-    verb = known or next((word for word in words if stem(word) == begins), None)
-    return None if verb in _READS or (kinds and kinds <= {"number", "integer"}) else verb
+    begins = opening[0].removesuffix("s") if opening else ""
+    known = next((word for word in [*words, begins] if word in _EFFECTS or word in _READS), None)
+    verb = known or next((word for word in words if len(words) > 1 and stem(word) == stem(begins)), None)
+    asks = verb in ("execute", "run") and any(each.kind == "sql" for each in _required(tool))
+    return None if asks or verb in _READS or (kinds and kinds <= {"number", "integer"}) else verb
 
 
 def permitted(tools: Sequence[ChatTool], question: str) -> list[ChatTool]:
@@ -146,8 +149,9 @@ def permitted(tools: Sequence[ChatTool], question: str) -> list[ChatTool]:
 
 def chosen(tools: Sequence[ChatTool], conversation: Conversation) -> list[ChatTool]:
     """Return up to three tools that may answer a question, the likeliest first: by its words, and by what fits them."""
-    asked, exact = alike(conversation.topic), stems(conversation.topic)
+    asked, exact = alike(conversation.topic) - HANDLES, stems(conversation.topic) - HANDLES
     own = {tool.name: _weights(tool) for tool in tools}
+    asked |= {"convert"} if any(span.kind == "quantity" for span in conversation.asked) else set()
     spread = {word: sum(word in weights for weights in own.values()) for word in asked}
     shares = {
         name: {word: weights[word] / spread[word] for word in asked & weights.keys()} for name, weights in own.items()
@@ -167,7 +171,7 @@ def chosen(tools: Sequence[ChatTool], conversation: Conversation) -> list[ChatTo
 
 def _weights(tool: ChatTool) -> dict[str, float]:
     first, *rest = sentences(tool.description) or [""]
-    parameters = parameters_of(tool.parameters)
+    parameters = parameters_of(tool)
     told = " ".join([*rest, *(f"{' '.join(each.words)} {each.about}" for each in parameters)])
     summary = " ".join([first, *(str(option) for each in parameters for option in each.options)])
     return {
@@ -181,13 +185,25 @@ def _fitness(tool: ChatTool, tools: Sequence[ChatTool], conversation: Conversati
     """Tell how well what was said fills a tool's parameters; less than 0 if something is missing that no tool finds."""
     filled = fill(tool, conversation)
     bonus = 0.5 * bool(filled.extra) + 0.6 * filled.used
-    bonus += 0.7 * bool(_LISTS & set(_words(tool)) and _OVER_ALL.search(conversation.question))
-    bonus -= 0.3 * bool(_ASIDE & set(_words(tool)) - set(conversation.question.lower().split()))
+    bonus -= 0.8 * _is_strange(tool, tools, conversation)
+    converts = any(span.kind == "quantity" for span in conversation.asked)
+    bonus += 0.7 * bool(_LISTS & set(_words(tool)) and _OVER_ALL.search(conversation.question) and not converts)
+    said = set(re.findall(r"\w+", conversation.question.lower()))
+    bonus += bool(_ASIDE & set(_words(tool)) - said) * (0.3 if said & _METADATA else -0.3)
     if filled.missing:
-        sql = any(each.kind == "sql" for each in parameters_of(tool.parameters))
+        sql = any(each.kind == "sql" for each in parameters_of(tool))
         return bonus + (1.7 * sql if finders(tool, filled.missing, tools, conversation) else -0.6)
     paths = [filled.arguments[each.name] for each in _required(tool) if each.kind == "path"]
     return bonus + min(filled.strength, 6.0) / 3 - 0.8 * any(not _suits(tool, str(path)) for path in paths)
+
+
+def _is_strange(tool: ChatTool, tools: Sequence[ChatTool], conversation: Conversation) -> bool:
+    """Tell whether a tool takes the name of a thing of which the question has no word, where another one searches."""
+    things = [each for each in _required(tool) if each.kind in ("name", "id", "")]
+    common = stems(" ".join(set[str].intersection(*(set(_words(each)) for each in tools)))) | stems(" ".join(_READS))
+    nouns = stems(" ".join([*_words(tool), *(word for each in things for word in each.words)])) - common - HANDLES
+    searches = any(each.kind == "query" for other in tools if other is not tool for each in _required(other))
+    return bool(things) and searches and not any(shares_stem(word, alike(conversation.topic)) for word in nouns)
 
 
 def _suits(tool: ChatTool, path: str) -> bool:
@@ -210,7 +226,8 @@ def _pursued(tool: ChatTool, tools: Sequence[ChatTool], conversation: Conversati
         if step.calls:
             return step
         again = fill(tool, conversation, found=wanted)
-        if step.useful and not again.missing:
+        paths = [str(again.arguments.get(each.name)) for each in _required(tool) if each.kind == "path"]
+        if step.useful and not again.missing and all(_suits(tool, path) for path in paths):
             chained = _tried(tool, again, conversation)
             if chained.calls or chained.useful:
                 return chained
@@ -220,7 +237,7 @@ def _pursued(tool: ChatTool, tools: Sequence[ChatTool], conversation: Conversati
 def _tried(tool: ChatTool, filled: Filled, conversation: Conversation) -> Step:
     """Return the next call for each item that a tool is asked for, or the results; an item is tried a few times."""
     made = {_key(each.call): each for each in conversation.outcomes}
-    tries = _MOST_TRIES + 2 * any(each.kind == "query" for each in parameters_of(tool.parameters))
+    tries = _MOST_TRIES + 2 * any(each.kind == "query" for each in parameters_of(tool))
     calls: list[ChatCall] = []
     useful: list[Outcome] = []
     for item in several(tool, filled, conversation):
@@ -251,7 +268,7 @@ def finders(
     """Return the tools that may find what a tool takes, the likeliest first: they list or search things of its name."""
     about = " ".join([*(" ".join(split_identifier(name)) for name in wanted), *_words(tool)])
     nouns = stems(about) - stems(" ".join(_READS)) - HANDLES
-    if not any(each.name in wanted and each.kind in _FOUND for each in parameters_of(tool.parameters)):
+    if not any(each.name in wanted and each.kind in _FOUND for each in parameters_of(tool)):
         return []
     scored = []
     for each in permitted(tools, ""):
@@ -266,17 +283,28 @@ def _uncovered(tools: Sequence[ChatTool], conversation: Conversation) -> set[str
     """Return what is asked for and in none of the results."""
     good = [each for each in conversation.outcomes if each.useful]
     called = [tool for tool in tools if any(tool.name == each.call.name for each in good)]
-    typed = {each.name for tool in called for each in parameters_of(tool.parameters) if each.kind == "query"}
+    typed = {each.name for tool in called for each in parameters_of(tool) if each.kind == "query"}
     given = " ".join(shown(value) for each in good for name, value in each.call.arguments.items() if name not in typed)
-    others, own = (
-        stems(" ".join(word for tool in tools if (tool in called) == is_called for word in _words(tool)))
-        for is_called in (False, True)
-    )
+    own = {word for tool in called for word, weight in _weights(tool).items() if weight > _DETAIL}
+    others = stems(" ".join(word for tool in tools if tool not in called for word in _words(tool)))
     described = set[str]() if typed else {word for tool in called for word in _weights(tool)} - (others - own)
     known = stems(" ".join(shown(each.data) for each in good))
     return {
         word for word in stems(conversation.question) - FORM - stems(given) - described if not shares_stem(word, known)
     }
+
+
+def _in_full(tools: Sequence[ChatTool], conversation: Conversation) -> ChatCall | None:
+    """Return a call once more that leaves out no text, if an optional flag says so."""
+    made = {_key(each.call) for each in conversation.outcomes}
+    good = [each for each in conversation.outcomes if each.useful]
+    for tool, outcome in ((tool, each) for tool in tools for each in good if each.call.name == tool.name):
+        optional = [each for each in parameters_of(tool) if each.name not in outcome.call.arguments]
+        flags = [each.name for each in optional if schema_type(each.schema) == "boolean" and _TEXT & set(each.words)]
+        call = ChatCall(tool.name, {**outcome.call.arguments, **dict.fromkeys(flags, True)})
+        if flags and _key(call) not in made:
+            return call
+    return None
 
 
 def _opened(tools: Sequence[ChatTool], conversation: Conversation, uncovered: set[str]) -> ChatCall | None:
@@ -293,6 +321,7 @@ def _opened(tools: Sequence[ChatTool], conversation: Conversation, uncovered: se
         calls = [ChatCall(tool.name, {required[0].name: value}) for value in values if str(value) not in before]
         calls = [call for call in calls if _key(call) not in made]
         told = sum(shares_stem(word, _weights(tool)) for word in uncovered) + bool(_READS & set(_words(tool)))
+        told += 2 * (required[0].kind == "path" and bool(calls) and _suits(tool, str(values[0])))
         if calls and told:
             ranked.append((told, calls[0]))
     opened = sum(call.name == each.call.name for _, call in ranked[:1] for each in good)

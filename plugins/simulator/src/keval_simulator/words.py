@@ -41,9 +41,10 @@ def split_identifier(name: str) -> list[str]:
 
 
 _ALIKE = (
-    "add plus sum total", "subtract minus difference less", "multiply times product", "divide quotient over",
-    "convert exchange conversion", "find search look lookup query", "list show every all", "get read fetch show view",
-    "delete remove", "create new make", "price cost expensive cheap", "count many number", "size big large",
+    "add plus sum total", "subtract minus difference less between diff", "mean average median deviation statistics",
+    "root sqrt", "multiply times product", "divide quotient over", "convert exchange conversion",
+    "find search look lookup query", "list show every all", "get read fetch show view", "delete remove",
+    "create new make", "price cost expensive cheap", "count many number", "size big large",
     "date day when tomorrow monday tuesday wednesday thursday friday saturday sunday weekend week",
     "time clock hour when", "where place location city", "who person author", "length long duration",
     "content text say contain written", "age old", "height tall high", "weight heavy", "calculate compute evaluate",
