@@ -190,10 +190,8 @@ class Hooks:
                 manager.register(plugin, name)
             manager.check_pending()
         except pluggy.PluginValidationError as error:
-            told = " ".join(str(error).split())
-            raise PluginError(
-                f"a hook plugin does not fit this version of keval: {told}; see docs/plugins.md"
-            ) from error
+            told = f"a hook plugin does not fit this version of keval: {' '.join(str(error).split())}"
+            raise PluginError(f"{told}; see docs/plugins.md") from error
         calls = {
             name: tuple(reversed(getattr(manager.hook, name).get_hookimpls()))
             for name in [*globals()]
