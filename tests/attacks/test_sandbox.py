@@ -371,7 +371,8 @@ def test_a_path_that_changes_while_it_is_opened_leads_nowhere_else(tmp_path: Pat
 
     assert seen & {b"mine", b"new"}
     assert True in seen
-    assert seen <= {b"mine", b"new", b"", True}
+    half_written = {b"mine"[:end] for end in range(4)}  # as a file in memory may be read
+    assert seen <= {b"mine", b"new", True} | half_written
     assert {"kept.txt"} == {path.name for path in (tmp_path / "elsewhere").iterdir()}
     assert [SECRET] * 2 == [each.read_text("utf-8") for each in (secret, tmp_path / "elsewhere" / "kept.txt")]
 
