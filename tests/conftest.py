@@ -33,18 +33,25 @@ AUTHORITIES = os.environ.setdefault("KEVAL_TESTS_AUTHORITIES", os.environ.get("S
 """What the machine has all programs trust, for the few tests that install packages; workers of xdist inherit it."""
 # Nothing leaves loopback, where nothing is encrypted. Each client of an SDK would read all authorities, for 40 ms.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
-# A run waits for the disk some twenty times; in memory that takes no time. A container may have too little of it there,
-# or one in which nothing may be executed.
-MEMORY, ENOUGH = "/dev/shm", 4 * 2**30
-if os.access(MEMORY, os.W_OK):
-    found = os.statvfs(MEMORY)
-    if found.f_bavail * found.f_frsize >= ENOUGH and not found.f_flag & os.ST_NOEXEC:
-        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
 # How long an example takes says nothing on a machine that runs other tests meanwhile.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 # What is imported until tests begin stays, so there is nothing to collect: looking would take two seconds.
 gc.disable()
+
+
+MEMORY, ENOUGH = "/dev/shm", 4 * 2**30
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep what tests write in memory: a run waits for the disk some twenty times.
+
+    A container may have too little of it, or one in which nothing may be executed, and installations are large.
+    """
+    if config.option.markexpr != "installation" and os.access(MEMORY, os.W_OK):
+        found = os.statvfs(MEMORY)
+        if found.f_bavail * found.f_frsize >= ENOUGH and not found.f_flag & os.ST_NOEXEC:
+            os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
 
 
 def pytest_xdist_auto_num_workers() -> int:
