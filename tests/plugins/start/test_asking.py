@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -328,6 +329,7 @@ class Terminal:
     end: int
     process: subprocess.Popen[bytes]
     said: str = ""
+    interrupted: bool = False
 
     def type(self, text: str, *, after: str) -> None:
         """Type when a text has been shown since what was typed last."""
@@ -335,6 +337,7 @@ class Terminal:
         while after not in self.said[begun:]:
             self.said += self.read()
         if text == CTRL_C:  # it is not the terminal of a session of its own, which would send the signal
+            self.interrupted = True
             self.process.send_signal(signal.SIGINT)
         else:
             os.write(self.end, text.encode())
@@ -346,6 +349,9 @@ class Terminal:
         return self.process.wait(60)
 
     def read(self) -> str:
+        # A signal between the prompt and the wait for a key is lost: a user would press the keys again.
+        while self.interrupted and not select.select([self.end], [], [], 10)[0]:
+            self.process.send_signal(signal.SIGINT)
         try:
             return os.read(self.end, 4096).decode(errors="replace").replace("\r\n", "\n")
         except OSError:  # Linux says so where the other end is closed
