@@ -56,7 +56,8 @@ def test_agents_without_a_folder_read_skills_with_a_tool_and_the_run_tells_what_
             ("docx", "neighbour", "read_skill", False, None, None),
             ("rules", "instructions", "system prompt", True, 1, None),
         ] == [(each.name, each.kind, each.way, each.read, each.model_call, each.by) for each in told.texts]
-        (call,) = told.tool_calls
+        call, *others = told.tool_calls
+        assert [] == [each for each in others if not each.error]  # a scrambled skill has it look for another
         assert ("read_skill", {"name": "pdf"}) == (call.name, dict(call.arguments))
         assert (condition == "with_forms") is ("Read the form fields" in (call.result or ""))
     texts = run.manifest.conditions["with_placebo"].texts
