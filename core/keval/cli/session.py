@@ -70,7 +70,7 @@ def carry_out(
         with progress:
             return run_to_end(work, Interruption(stop, grace, last_words if stop else None, progress.beat))
     except OutageError as error:
-        if progress.directory is None:
+        if not progress.finished or progress.directory is None:
             raise
         goes_on = f"which `{typed('resume', progress.directory)}` continues then"
         raise OutageError(f"{error}; finished trials are in {progress.directory}, {goes_on}") from error

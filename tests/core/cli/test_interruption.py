@@ -34,7 +34,7 @@ def test_a_ctrl_c_as_the_last_trial_ends_interrupts_what_follows(capsys: pytest.
 
 def test_an_outage_tells_how_to_go_on() -> None:
     progress = display().progress(2, quiet=True)
-    progress.directory = Path("my results")
+    progress.directory, progress.finished = Path("my results"), 1
 
     async def work() -> None:
         raise OutageError("it is down")
