@@ -1,4 +1,4 @@
-"""The ten servers of the half that is held back, whose questions are asked once, when the simulated model is done.
+"""The ten servers of the half that is held back, whose questions were asked when the simulated model was done.
 
 Their data was written by somebody who has not read the simulated model's code, nor the other servers' questions.
 """

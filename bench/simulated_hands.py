@@ -9,7 +9,9 @@ values; `a|b` is either. Printed are a line for each server, and the sum of each
 has looked at both halves.
 
 `--half held-back` asks ten servers more, which the two halves leave out: their questions are by somebody who has not
-read the simulated model's code, and are put to it once, when it is done.
+read the simulated model's code. They were put to it once, on 30 November 2026, when it had seen none of these servers:
+27 of 50 were right. Then its failures were looked at: servers that open something first, and databases without a tool
+that lists their tables.
 
 `--check` asks no model: it makes the calls that are written beside each question, whose results must hold the golden
 values. `--generate` tells how many of twelve questions `keval generate` makes for each server.

@@ -608,6 +608,46 @@ CHORES = [
     tool(lambda chore_id: "done", "complete_chore", "Mark a chore as completed.", {"chore_id": TEXT}, "chore_id"),
 ]
 
+_RAIN = {"rows": 6, "columns": ["station", "millimetres"]}
+_UNLOADED = "invalid session, or no data loaded"
+SESSIONS = [
+    tool(lambda path: {"session_id": f"s-{path}"}, "load_csv", "Load a CSV file.", {"path": TEXT}, "path"),
+    tool(lambda: {"message": "0 active sessions", "sessions": []}, "list_sessions", "List the sessions.", {}),
+    tool(
+        lambda session_id: known({"s-/data/rain.csv": _RAIN}, session_id, _UNLOADED),
+        "get_session_info",
+        "Get the number of rows and the columns of the loaded data.",
+        {"session_id": TEXT},
+        "session_id",
+    ),
+]
+SLIDES = [
+    tool(lambda path: {"deck_id": "deck_1", "slides": 3}, "open_deck", "Open a deck.", {"path": TEXT}, "path"),
+    tool(
+        lambda deck_id="": known({"deck_1": "A week costs 310 crowns."}, deck_id, "no deck is open"),
+        "extract_deck_text",
+        "Extract the text of all slides.",
+        {"deck_id": TEXT},
+    ),
+]
+_CATALOGUE = "[('painters', 'name'), ('painters', 'country'), ('paintings', 'title'), ('paintings', 'room')]"
+GALLERY = [
+    tool(
+        lambda query: known(
+            {
+                "SELECT table_name, column_name FROM information_schema.columns": _CATALOGUE,
+                "SELECT * FROM paintings": "[('Fog at Six', 'Garden'), ('Two Boats', 'North')]",
+                "SELECT * FROM painters": "[('Ilse Marr', 'Austria'), ('Rosa Temple', 'Ireland')]",
+            },
+            query,
+            "syntax error",
+        ),
+        "query",
+        "Execute a query.",
+        {"query": {"type": "string", "description": "The SQL query to execute"}},
+        "query",
+    ),
+]
 ASKED: dict[str, tuple[list[Served], dict[str, str]]] = {
     "harbour": (
         HARBOUR,
@@ -619,6 +659,15 @@ ASKED: dict[str, tuple[list[Served], dict[str, str]]] = {
             "Which vessel is at berth B3?": "Morrow",
             "When is high tide on 3 March 2026?": "04:12",
             "Which is stronger, Ostre Vane or Grindle Ferrowick?": "55",
+        },
+    ),
+    "sessions": (SESSIONS, {"How many rows has /data/rain.csv?": "6"}),
+    "slides": (SLIDES, {"Open /data/winter.pptx. What does a week cost?": "310"}),
+    "gallery": (
+        GALLERY,
+        {
+            "In which room is the painting Fog at Six?": "Garden",
+            "From which country is the painter Rosa Temple?": "Ireland",
         },
     ),
     "shop": (

@@ -10,7 +10,7 @@ import attrs
 
 from keval_gateway import ChatTool
 from keval_simulator.conversation import ATTITUDES, Conversation, stated_in
-from keval_simulator.found import named, taken_from_results
+from keval_simulator.found import CATALOGUES, catalogued, named, taken_from_results
 from keval_simulator.parameters import FORM, Parameter, beside, bounded, fit, fit_number, parameters_of, written
 from keval_simulator.schema import Schema, resolved, schema_type
 from keval_simulator.spans import Span
@@ -210,7 +210,10 @@ def _statements(conversation: Conversation, found: bool) -> list[str]:
         return [whole, *(whole[: each.start()] for each in reversed([*re.finditer(r",? (?:and|then) ", whole)]))]
     table = Parameter("table_name", {}, required=True)
     asked = [span.text for span in conversation.asked if span.kind != "phrase" and beside(table, span) >= 2.5]
-    tables = [each for each in (asked or (named(table, conversation)[:3] if found else [])) if each[:1].isalpha()]
+    tables = asked or ((catalogued(conversation) or named(table, conversation))[:3] if found else [])
+    tables = [each for each in tables if each[:1].isalpha()]
+    if found and not tables:
+        return [*CATALOGUES]
     return [f"SELECT * FROM {each}" for each in tables]  # noqa: S608 - the server decides what it lets be read
 
 

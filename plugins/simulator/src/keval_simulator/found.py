@@ -13,6 +13,11 @@ from keval_simulator.schema import schema_type
 from keval_simulator.words import lexicon, shares_stem, split_identifier, stem, stems
 
 HANDLES = {stem(word) for word in lexicon("id name key number code path uri url slug page title file")}
+CATALOGUES = (
+    "SELECT table_name, column_name FROM information_schema.columns",
+    "SELECT name AS table_name, sql FROM sqlite_master",
+)
+"""Statements that tell of the tables of a database, where no tool does."""
 _NAME_WORDS = 5
 """A line of so many words may be a name."""
 
@@ -22,6 +27,18 @@ def named(parameter: Parameter, conversation: Conversation) -> list[Any]:
     useful = [each for each in reversed(conversation.outcomes) if each.useful]
     found = [each for result in useful for each in _values(result, parameter, stems(conversation.question))]
     return list(dict.fromkeys(value for _, value in sorted(found, key=lambda each: -each[0])))
+
+
+def catalogued(conversation: Conversation) -> list[str]:
+    """Return the tables that a statement of `CATALOGUES` has found, from what is nearest to the question first."""
+    told = [each for each in conversation.outcomes if each.useful and {*each.call.arguments.values()} & {*CATALOGUES}]
+    rows = [row for each in told for row in records(each.data)[1]]
+    texts = [*(", ".join(map(shown, row.values())) for row in rows), *(line for e in told for line in lines_of(e.data))]
+    tables: dict[str, str] = {}
+    for text in texts:
+        if name := re.match(r"\W*([A-Za-z_]\w*)", text):
+            tables[name[1]] = f"{tables.get(name[1], '')} {text}"
+    return sorted(tables, key=lambda name: -nearness(tables[name], stems(conversation.question)))
 
 
 def taken_from_results(parameter: Parameter, conversation: Conversation) -> list[Any]:

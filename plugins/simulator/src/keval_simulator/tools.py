@@ -29,8 +29,8 @@ _EXPLICIT = 3.0
 _EFFECTS = lexicon("""
     add append apply archive assign backup book cancel checkout clear clone close commit complete copy create delete
     disable drop duplicate edit enable execute export force format give import init insert interact kill learn load
-    mark merge move patch pay post push put record refund register reload remember remove rename replace reset restore
-    run save send set start stop store submit terminate toggle update upload write
+    manage mark merge move patch pay post push put record refund register reload remember remove rename replace
+    reset restore run save send set start stop store submit terminate toggle update upload write
     """)
 _READS = lexicon("""
     analyse analyze ask calculate check compare compute convert count decode describe diff echo encode estimate evaluate
@@ -39,6 +39,7 @@ _READS = lexicon("""
     """)
 _LISTS = lexicon("list search find all lookup query show directory tree index tables log history")
 _FOLDERS = lexicon("directory directories folder dir tree list search")
+_OPENS = lexicon("open load connect import attach")
 _ASIDE = lexicon("info media size metadata multiple stat")
 _METADATA = lexicon("author size pages created modified type format owner metadata version encoding")
 _TEXT = lexicon("full text content details body complete verbose")
@@ -192,7 +193,9 @@ def _fitness(tool: ChatTool, tools: Sequence[ChatTool], conversation: Conversati
     bonus += bool(_ASIDE & set(_words(tool)) - said) * (0.3 if said & _METADATA else -0.3)
     if filled.missing:
         sql = any(each.kind == "sql" for each in parameters_of(tool))
-        return bonus + (1.7 * sql if finders(tool, filled.missing, tools, conversation) else -0.6)
+        finding = finders(tool, filled.missing, tools, conversation)
+        opened = bool(finding) and bool(_OPENS & set(_words(finding[0])))
+        return bonus + (1.7 if sql else 0.5 * opened if finding else -0.6)
     paths = [filled.arguments[each.name] for each in _required(tool) if each.kind == "path"]
     return bonus + min(filled.strength, 6.0) / 3 - 0.8 * any(not _suits(tool, str(path)) for path in paths)
 
@@ -221,7 +224,10 @@ def _pursued(tool: ChatTool, tools: Sequence[ChatTool], conversation: Conversati
         return direct
     typed = ("query", "quote", "expression")
     wanted = filled.missing or ids or [each.name for each in _required(tool) if each.kind not in typed]
-    for finder in finders(tool, wanted, tools, conversation):
+    finding = finders(tool, wanted, tools, conversation)
+    if not finding and any(each.kind == "sql" for each in _required(tool)):
+        return _tried(tool, fill(tool, conversation, found=wanted), conversation)
+    for finder in finding:
         step = _pursued(finder, tools, conversation, depth + 1)
         if step.calls:
             return step
@@ -271,12 +277,19 @@ def finders(
     if not any(each.name in wanted and each.kind in _FOUND for each in parameters_of(tool)):
         return []
     scored = []
-    for each in permitted(tools, ""):
+    for each in [*permitted(tools, ""), *_openers(tools)]:
         required = {one.name for one in _required(each)}
         score = 2.0 * bool(nouns & stems(" ".join(_words(each)))) + bool(_LISTS & set(_words(each)))
+        score = 4.0 if _OPENS & set(_words(each)) else score
         if each is not tool and score and not required & set(wanted) and not fill(each, conversation).missing:
             scored.append((score + 0.5 * (not required), each))
     return [each for _, each in sorted(scored, key=lambda pair: -pair[0])][:3]
+
+
+def _openers(tools: Sequence[ChatTool]) -> list[ChatTool]:
+    """Return the tools that open what a path or an address leads to, for others to work with."""
+    opening = [tool for tool in tools if _OPENS & set(_words(tool)) and tool not in permitted(tools, "")]
+    return [tool for tool in opening if {each.kind for each in _required(tool)} in ({"path"}, {"url"})]
 
 
 def _uncovered(tools: Sequence[ChatTool], conversation: Conversation) -> set[str]:
@@ -313,14 +326,21 @@ def _opened(tools: Sequence[ChatTool], conversation: Conversation, uncovered: se
     made = {_key(each.call) for each in conversation.outcomes}
     before = {str(value) for each in good for value in each.call.arguments.values()}
     ranked: list[tuple[int, ChatCall]] = []
+    opening = any(_OPENS & set(split_identifier(each.call.name)) for each in good)
     for tool in permitted(tools, ""):
         required = _required(tool)
-        if len(required) != 1 or required[0].kind not in _FOUND or required[0].kind == "sql":
+        if opening and not required:  # it may say of which thing that was opened it is to tell
+            required = [each for each in parameters_of(tool) if each.kind == "id"]
+        if len(required) != 1 or required[0].kind not in _FOUND:
             continue
-        values = taken_from_results(required[0], conversation)[:4]
+        name, asks = required[0].name, required[0].kind == "sql"
+        tables = fill(tool, conversation, found=[name]).others[name] if asks else ()
+        values = [each for each in tables if each.startswith("SELECT * ")] if asks else []
+        values = values if asks else taken_from_results(required[0], conversation)[:4]
         calls = [ChatCall(tool.name, {required[0].name: value}) for value in values if str(value) not in before]
         calls = [call for call in calls if _key(call) not in made]
         told = sum(shares_stem(word, _weights(tool)) for word in uncovered) + bool(_READS & set(_words(tool)))
+        told += opening and bool(_TEXT & set(_words(tool)))
         told += 2 * (required[0].kind == "path" and bool(calls) and _suits(tool, str(values[0])))
         if calls and told:
             ranked.append((told, calls[0]))
