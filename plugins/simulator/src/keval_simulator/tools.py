@@ -12,7 +12,7 @@ from keval_gateway import ChatCall, ChatTool
 from keval_simulator.arguments import Filled, fill, several
 from keval_simulator.conversation import Conversation, stated_in
 from keval_simulator.corrections import corrected
-from keval_simulator.found import HANDLES, taken_from_results
+from keval_simulator.found import HANDLES, catalogued, taken_from_results
 from keval_simulator.parameters import FORM, Parameter, parameters_of
 from keval_simulator.results import Outcome, shown
 from keval_simulator.schema import schema_type
@@ -334,6 +334,8 @@ def _opened(tools: Sequence[ChatTool], conversation: Conversation, uncovered: se
         if len(required) != 1 or required[0].kind not in _FOUND:
             continue
         name, asks = required[0].name, required[0].kind == "sql"
+        if asks and not catalogued(conversation):
+            continue
         tables = fill(tool, conversation, found=[name]).others[name] if asks else ()
         values = [each for each in tables if each.startswith("SELECT * ")] if asks else []
         values = values if asks else taken_from_results(required[0], conversation)[:4]
