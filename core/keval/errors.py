@@ -111,6 +111,8 @@ class RunError(KevalError):
 class OutageError(RunError):
     """A model's endpoint, or where a run is mirrored, is down or refuses to serve; what was finished is kept here."""
 
+    NOT_RUN = "; the remaining trials were not run"
+
 
 class TrialError(KevalError):
     """What adapters and contexts raise when a trial cannot be completed.

@@ -70,7 +70,8 @@ def carry_out(
         with progress:
             return run_to_end(work, Interruption(stop, grace, last_words if stop else None, progress.beat))
     except OutageError as error:
-        if not progress.finished or progress.directory is None:
+        # One that was refused from the start has nothing to go on with.
+        if progress.directory is None or not (progress.finished or str(error).endswith(OutageError.NOT_RUN)):
             raise
         goes_on = f"which `{typed('resume', progress.directory)}` continues then"
         raise OutageError(f"{error}; finished trials are in {progress.directory}, {goes_on}") from error

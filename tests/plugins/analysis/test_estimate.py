@@ -41,15 +41,15 @@ def test_a_dry_run_of_simulated_models_says_what_a_real_one_would_cost(asked: Pr
 
 
 def test_real_models_are_estimated_at_the_price_of_the_config_or_the_table(asked: Project) -> None:
-    mine, table, unknown = (
+    mine, table, local, unknown = (
         asked.keval("run", "eval.yaml", "--dry-run", "--json", "-m", f"openai={model}").data["estimate"]
-        for model in ("openai/mine", "openai/gpt-4o-mini", "ollama/of-mine")
+        for model in ("openai/mine", "openai/gpt-4o-mini", "ollama/of-mine", "openai/of-nobody")
     )
-    shown = asked.keval("run", "eval.yaml", "--dry-run", "-m", "openai=ollama/of-mine").stdout
+    shown = asked.keval("run", "eval.yaml", "--dry-run", "-m", "openai=openai/of-nobody").stdout
 
     assert (pytest.approx((READ * 2 + WRITTEN * 10) / 1e6), 30 * 4 / 2) == (mine["usd"], mine["seconds"])
     assert pytest.approx((READ * 0.15 + WRITTEN * 0.6) / 1e6) == table["usd"]
-    assert (None, False) == (unknown["usd"], unknown["simulated"])
+    assert ((0.0, False), (None, False)) == tuple((each["usd"], each["simulated"]) for each in (local, unknown))
     assert "  estimate   about 76,000 tokens, an unknown price and 1 min\n" in shown
 
 

@@ -278,5 +278,5 @@ def test_a_run_costs_few_requests(url: str, project: Project, monkeypatch: pytes
     lasting = [name for name in dict.fromkeys(written) if name != "manifest.json"]
     assert [".lease.0", "samples.jsonl", "trials.jsonl", "scores.jsonl", "summary.json"] == lasting
     assert len(written) in (6, 7)
-    assert (10, 1) == (asked["ls"], asked["rm_file"])
+    assert (True, 1) == (asked["ls"] in (10, 11), asked["rm_file"])
     assert (0, {".lease.0", "manifest.json", "scores.jsonl", "summary.json"}) == (resumed.code, {*Flaky.written})

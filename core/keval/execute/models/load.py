@@ -25,7 +25,6 @@ _ASKERS_REFUSED_IN_A_ROW = 3
 _SILENT = 5.0
 """Seconds without an answer after which a trouble that was told before is told again."""
 _FIRST_PROBE_WAIT, _LONGEST_PROBE_WAIT = 1.0, 30.0
-_NOT_RUN = "; the remaining trials were not run"
 _NEVER_ANSWERED = 30.0
 """Seconds after which an endpoint that never answered is given up, as it is more likely wrong than down."""
 
@@ -235,7 +234,7 @@ class EndpointLoad:
         patience = self.retry.max_outage_seconds
         if now - self._busy_since < patience:
             return None
-        return self._give_up(f"has refused all requests for {patience:g} s ({message}){_NOT_RUN}")
+        return self._give_up(f"has refused all requests for {patience:g} s ({message}){OutageError.NOT_RUN}")
 
     @property
     def _outage_limit(self) -> float:
@@ -248,7 +247,7 @@ class EndpointLoad:
         if now >= self._down_since + self._outage_limit:
             never = "" if self._has_answered else " and has never answered: check its address"
             why = f"; {self._trouble}" if self._trouble else ""
-            self._give_up(f"has been down for {self._outage_limit:g} s{never}{why}{_NOT_RUN}")
+            self._give_up(f"has been down for {self._outage_limit:g} s{never}{why}{OutageError.NOT_RUN}")
         if self.given_up is not None:
             raise OutageError(self.given_up)
 

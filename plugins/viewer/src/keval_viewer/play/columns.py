@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import time
 from collections import Counter
-from collections.abc import Container, Coroutine, Sequence
+from collections.abc import Callable, Container, Coroutine, Sequence
 from typing import Any
 
 import attrs
@@ -225,7 +225,7 @@ class Columns:
         # A stop holds for the turn that it stopped.
         talk.is_stopped = False
         self._idle.clear()
-        state.asking = self._spawn(self._answer_all(state, talk, posed, key))
+        state.asking = self._spawn(self._answer_all, state, talk, posed, key)
 
     def _begun(self, state: _ColumnState, posed: PosedQuestion) -> TrialKey | None:
         """Begin a trial, or leave it out, if the budget does not hold it."""
@@ -259,7 +259,7 @@ class Columns:
                 # Written: what goes wrong from here on is not this trial's.
                 key = None
                 self._note_answer(trial)
-                self._spawn(self._score(trial))
+                self._spawn(self._score, trial)
                 if trial.failure is not None:
                     return
                 state.answered += 1
@@ -301,15 +301,15 @@ class Columns:
             )
             self.tell("answer")
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(self._at_work(work))
+    def _spawn(self, work: Callable[..., Coroutine[Any, Any, None]], *of: Any) -> asyncio.Task[None]:
+        task = asyncio.create_task(self._at_work(work, *of))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
 
-    async def _at_work(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _at_work(self, work: Callable[..., Coroutine[Any, Any, None]], *of: Any) -> None:
         with self.run.at_work():
-            await work
+            await work(*of)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
