@@ -188,17 +188,19 @@ def _remark(
     """Return a line of claims, each with the figure that its heading is about."""
     if statement is say.COULD_SEE and len(seen := set(map(least_seen, group))) == 1:
         return f"{heading} {seen.pop()} or more", _listed(group, every, several)
-    spans = {name: _span(statement, heading, claims) for name, claims in grouped(group, _name).items()}
+    if heading == _EQUAL:
+        return heading, _listed(group, every, several, lambda claim: f"{claim.effect.n:,}")
+    spans = {name: _span(statement, claims) for name, claims in grouped(group, _name).items()}
     told = least_seen if statement is say.COULD_SEE else (lambda claim: spans[claim.name])
     return heading, _listed(group, every, several, told)
 
 
-def _span(statement: Statement[Claim], heading: str, claims: Sequence[Claim]) -> str:
+def _span(statement: Statement[Claim], claims: Sequence[Claim]) -> str:
     """Return the figure that a statement is about, from the least to the most of some claims; empty if it has none."""
     if statement is say.SMALLER:
         seen = sorted(claims, key=lambda claim: claim.effect.mde or 0.0)
         return " to ".join(dict.fromkeys((least_seen(seen[0]), least_seen(seen[-1]))))
-    if statement is say.FEW_QUESTIONS or heading == _EQUAL:
+    if statement is say.FEW_QUESTIONS:
         counts = [(claim.effect.n, claim.effect.n) for claim in claims]
     elif statement is say.MORE_QUESTIONS:
         counts = [claim.needed for claim in claims if claim.needed is not None]

@@ -262,6 +262,15 @@ def test_questions_with_equal_scores_are_counted(project: Project) -> None:
     assert "equal on all 6 questions: rating" in project.keval("report", summary["run"]).stdout
 
 
+def test_questions_with_equal_scores_share_a_line_whatever_their_number(project: Project) -> None:
+    whole, part = once(BEFORE), dict([*once(BEFORE).items()][:4])
+    arms = {(agent, arm): of for agent, of in (("one", whole), ("two", part)) for arm in ("baseline", "with_docs")}
+
+    summary = evaluated(project, arms)
+
+    assert "equal on all questions: rating 6 (one), 4 (two)" in project.keval("report", summary["run"]).stdout
+
+
 @pytest.mark.parametrize("lost", ["unscored", "neutral"])
 def test_no_verdict_is_given_where_the_scores_that_are_lost_could_decide(project: Project, lost: str) -> None:
     """Two arms are alike, but for one that has no score for a third of its wrong answers."""
