@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 import socket
 from collections import Counter
 from collections.abc import Callable
@@ -160,7 +161,7 @@ def test_an_endpoint_that_stays_down_stops_the_run_and_burns_no_trial(project: P
     assert (
         "the endpoint of gpt-test has been down for 0.5 s and has never answered: check its address;" in outcome.stderr
     )
-    assert "keval resume " in outcome.stderr
+    assert re.search(r"; the run is in \S+, which `keval resume \S+` continues then", outcome.stderr)
     assert [] == project.lines("trials.jsonl")
     with gateway(lambda request: ChatReply("Fine.")) as environ:
         assert 0 == project.keval("resume", "latest", env=environ).code

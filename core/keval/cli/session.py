@@ -73,8 +73,8 @@ def carry_out(
         # One that was refused from the start has nothing to go on with.
         if progress.directory is None or not (progress.finished or str(error).endswith(OutageError.NOT_RUN)):
             raise
-        goes_on = f"which `{typed('resume', progress.directory)}` continues then"
-        raise OutageError(f"{error}; finished trials are in {progress.directory}, {goes_on}") from error
+        kept = f"{'finished trials are' if progress.finished else 'the run is'} in {progress.directory}"
+        raise OutageError(f"{error}; {kept}, which `{typed('resume', progress.directory)}` continues then") from error
     except KeyboardInterrupt:
         last_words()
         raise SystemExit(130) from None

@@ -10,6 +10,7 @@ from tests.plugins.simulator.made_up import (
     ASKED,
     CALENDAR,
     FOLDER,
+    GALLERY,
     HARBOUR,
     KITCHEN,
     NUMBER,
@@ -79,6 +80,12 @@ def test_arguments_are_spans_of_the_question_and_of_results(
     tools: list[Served], question: str, calls: list[Any]
 ) -> None:
     assert calls == talk(tools, question).calls
+
+
+def test_calls_with_lists_are_no_statements() -> None:
+    said = talk([*GALLERY, *SUMS], "What is the mean of 4, 8 and 15 for the painters?")
+
+    assert ("mean", {"numbers": [4, 8, 15]}) in said.calls
 
 
 def test_what_changes_something_is_called_only_if_it_is_asked_for() -> None:

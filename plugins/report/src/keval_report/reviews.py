@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -102,9 +101,7 @@ def claim_lines(claims: Sequence[UnverifiedClaim], width: int, run: Path, level:
         line.truncate(width, overflow="ellipsis")
         yield line
     if len(loose) > _MOST_CLAIMS:
-        yield safe(
-            f"  {len(loose) - _MOST_CLAIMS:,} more: {shlex.join(['keval', 'show', run_name(run), '--unverified'])}"
-        )
+        yield safe(f"  {len(loose) - _MOST_CLAIMS:,} more: {typed('show', run_name(run), '--unverified')}")
     if level == "explained" and (
         traced := Counter(claim.source.partition(" #")[0] for claim in claims if claim.source)
     ):

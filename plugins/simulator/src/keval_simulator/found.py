@@ -31,7 +31,8 @@ def named(parameter: Parameter, conversation: Conversation) -> list[Any]:
 
 def catalogued(conversation: Conversation) -> list[str]:
     """Return the tables that a statement of `CATALOGUES` has found, from what is nearest to the question first."""
-    told = [each for each in conversation.outcomes if each.useful and {*each.call.arguments.values()} & {*CATALOGUES}]
+    useful = [each for each in conversation.outcomes if each.useful]
+    told = [each for each in useful if any(value in CATALOGUES for value in each.call.arguments.values())]
     rows = [row for each in told for row in records(each.data)[1]]
     texts = [*(", ".join(map(shown, row.values())) for row in rows), *(line for e in told for line in lines_of(e.data))]
     tables: dict[str, str] = {}

@@ -60,7 +60,7 @@ _PREPOSITIONS = lexicon("to from in for of at by on")
 _HANDLES = lexicon("id name key number code")
 _LINKS = lexicon("number name no id is of the a called named code with equals under at")
 _LEADING = lexicon("of for in on called named about with to from")
-SESSIONS = lexicon("session connection handle workspace")
+_SESSIONS = lexicon("session connection handle workspace")
 """What a tool opens, and gives an id that nobody could name before."""
 _COUNTS = lexicon("top first last latest limit")
 _LIMITS = lexicon("limit max count top n size k results number maximum")
@@ -190,7 +190,7 @@ def fit(parameter: Parameter, span: Span, own: set[str]) -> float:
     if set(split_identifier(span.text)) <= set(parameter.words):
         return 0.0
     near, rank = beside(parameter, span), allowed.index(span.kind)
-    if kind == "id" and SESSIONS & set(parameter.words) and not near:
+    if kind == "id" and _SESSIONS & set(parameter.words) and not near:
         return 0.0
     score = (3.0 - 0.1 * rank if kind and (rank == 0 or span.kind == "code") else 2.0 - 0.15 * rank) + near
     score += 2.0 * (span.kind == "quantity" and bool(set(parameter.words) & _SOURCES))

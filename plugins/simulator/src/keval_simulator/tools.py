@@ -39,7 +39,7 @@ _READS = lexicon("""
     """)
 _LISTS = lexicon("list search find all lookup query show directory tree index tables log history")
 _FOLDERS = lexicon("directory directories folder dir tree list search")
-_OPENS = lexicon("open load connect import attach")
+_OPENS = lexicon("open load connect")
 _ASIDE = lexicon("info media size metadata multiple stat")
 _METADATA = lexicon("author size pages created modified type format owner metadata version encoding")
 _TEXT = lexicon("full text content details body complete verbose")
