@@ -17,7 +17,7 @@ from urllib.request import urlopen
 import pytest
 
 from keval_providers import PROVIDERS
-from keval_providers.table import _PROXIED
+from keval_providers.table import ProxiedProvider
 from tests.conftest import Project
 from tests.end_to_end.servers.model import served
 from tests.plugins.providers.vendors import AWS, bedrock
@@ -109,5 +109,7 @@ def test_the_providers_have_the_names_and_the_base_urls_that_litellm_knows(monke
 
     assert {"google", "litellm"} == PROVIDERS.keys() - theirs.keys()
     assert {"deepseek", "github", "llamafile", "nebius", "ollama"} == {
-        name for name, url in theirs.items() if url is not None and url != ours[name] and name not in _PROXIED
+        name
+        for name, url in theirs.items()
+        if url is not None and url != ours[name] and not issubclass(PROVIDERS[name], ProxiedProvider)
     }

@@ -29,7 +29,7 @@ class Way:
 
     name: str
     opens: str
-    needs: str
+    needs: str = ""
     extra: str = ""
 
     async def open(self, provider: HostedProvider) -> Login | None:
