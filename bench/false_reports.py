@@ -2,7 +2,7 @@
 
 Prints the figures of `docs/statistics.md`. A report is read as it is printed: its sentences, its rows, its cautions and
 the lines of `--explain`. It is false if anything in it outside *exploratory* says that an arm is better or worse than
-another, does more, is highest, or costs more. Beside it stands how often something exploratory says so.
+another, does more, or costs more. Beside it stands how often something exploratory says so.
 `false_reports.py 2000` draws each cell so often, as for the documentation.
 """
 
@@ -32,7 +32,7 @@ from keval_report.terminal.overview import explanation_lines
 
 QUESTIONS = 30
 SEED = 20261129
-SAYS = re.compile(r"\b(improves|got worse|is (better|worse|highest)|does more|costs|takes|differs between agents)\b")
+SAYS = re.compile(r"\b(improves|got worse|is (better|worse)|does more|costs|takes|differs between agents)\b")
 
 
 @attrs.frozen
@@ -132,11 +132,9 @@ def statements(summary: Summary) -> Iterator[tuple[bool, str]]:
     blocks = all_blocks(summary)
     lines = [*findings(summary), *cautions(summary, blocks)]
     lines += [line.plain for line in explanation_lines(summary, (), 120, Path())]
-    averages = False
     for line in lines:
-        averages = line.startswith("Average over") or (averages and line.startswith("  "))
         if SAYS.search(line):
-            yield averages or EXPLORATORY.says in line.lower(), line
+            yield EXPLORATORY.says in line.lower(), line
     for block in blocks:
         for claim in block.claims:
             if BETTER.holds(claim) or WORSE.holds(claim):

@@ -15,7 +15,6 @@ from keval.records.manifest import LookingEntry
 from keval_analysis.findings.anchors import JudgeDrift
 from keval_analysis.findings.effects import (
     Arm,
-    AverageDifference,
     Effect,
     FamilyPower,
     Interaction,
@@ -55,10 +54,6 @@ def corrected(parts: dict[str, Any], low: float | None, high: float | None, *, u
     middle = None if low is None or high is None else (low + high) / 2
     found = attrs.evolve(whose, difference=middle, ci_low=low, ci_high=high, bias_low=unlike, bias_high=0.5)
     return attrs.evolve(claim(parts), corrected=found)
-
-
-def lead(low: float) -> AverageDifference:
-    return AverageDifference("one", "docs", Arm("one", "none"), 0.1, low, 0.2)
 
 
 def cost(verdict: Verdict, ratio: float | None = None) -> Effect:
@@ -176,8 +171,6 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
         [ScoreByReading("m", None, 2, 0.5, 2, 0.5)],
         [ScoreByReading("m", None, 0, None, 4, 0.5), ScoreByReading("m", None, 4, 0.5, 0, None)],
     ),
-    "HIGHEST_AVERAGE": ([[lead(0.01), lead(0.1)]], [[], [lead(0.0)], [lead(0.1), lead(-0.1)]]),
-    "NO_HIGHEST_AVERAGE": ([[lead(-0.1), lead(0.1)]], [[lead(0.1)]]),
     "PRIMARY_WOULD": ([attrs.evolve(RUN, family_power=FamilyPower(28, 0.4, 2, 0.7))], [RUN]),
     "JUDGE_DRIFT": (
         [JudgeDrift("r", 9, 0.3, 0.1, 0.5), JudgeDrift("r", 9, -0.3, -0.5, -0.1)],

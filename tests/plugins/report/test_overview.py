@@ -18,9 +18,6 @@ from keval.records.scores import Scale
 from keval_analysis.findings.effects import (
     AgentProperty,
     Arm,
-    ArmAverage,
-    AverageDifference,
-    Averages,
     Effect,
     FamilyPower,
     Interaction,
@@ -137,19 +134,6 @@ def summary(**changes: Any) -> Summary:
             Effect("acme/calls", None, "ada", "docs", Arm("ada", "baseline"), 0, None, None),
         ),
         properties=tuple(AgentProperty("acme/effort", None, agent, value) for agent, value in effort.items()),
-        averages=Averages(
-            ("acme/accuracy", "tone"),
-            {"acme/answer_time": "its scale has no end"},
-            tuple(
-                ArmAverage(agent, condition, 0.4 + 0.2 * (condition == "docs"), 0.3, 0.7) for agent, condition in arms
-            ),
-            (
-                AverageDifference("ada", "docs", Arm("ada", "baseline"), 0.2, 0.1, 0.3),
-                AverageDifference("bob", "docs", Arm("bob", "baseline"), 0.2, -0.1, 0.5),
-                AverageDifference("bob", "baseline", Arm("ada", "baseline"), 0.0, -0.1, 0.1),
-                AverageDifference("bob", "docs", Arm("ada", "docs"), 0.0, -0.1, 0.1),
-            ),
-        ),
         family_power=FamilyPower(10, 0.4, 2, 0.7),
     )
     return attrs.evolve(found, **changes)
@@ -297,7 +281,7 @@ def test_a_run_of_one_arm_shows_its_means() -> None:
         for place, entry in enumerate(arms)
     ]
 
-    found = attrs.evolve(found, properties=(), averages=None, family_power=None)
+    found = attrs.evolve(found, properties=(), family_power=None)
     shown = lines(attrs.evolve(found, effects=(), trials=found.trials[:1], arms=tuple(known), planned=24), 80)
 
     assert MEANS.splitlines() == shown

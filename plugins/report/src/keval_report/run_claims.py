@@ -1,15 +1,15 @@
-"""What a report may say beside effects on scores: of costs, of how agents differ, of averages and of the run itself."""
+"""What a report may say beside effects on scores: of costs, of how agents differ and of the run itself."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import attrs
 
 from keval.records.formats import counted
 from keval_analysis.findings.anchors import JudgeDrift
-from keval_analysis.findings.effects import SURE, AverageDifference, Effect, Interaction, Ratio
+from keval_analysis.findings.effects import SURE, Effect, Interaction, Ratio
 from keval_analysis.findings.summary import ScoreByReading, Summary
 from keval_report import claims
 from keval_report.claims import INTERIM, Statement
@@ -74,16 +74,6 @@ READ_OR_NOT = Statement[ScoreByReading](
     " themselves chose whether to read it.",
     "the text was read in some trials with a score, and not read in others",
     lambda found: found.read is not None and found.unread is not None,
-)
-HIGHEST_AVERAGE = Statement[Sequence[AverageDifference]](
-    "{winner} is highest, by {lead}",
-    "the interval of its lead over each other arm is above 0, and the run is finished",
-    lambda leads: bool(leads) and all(lead.ci_low is not None and lead.ci_low > 0 for lead in leads),
-)
-NO_HIGHEST_AVERAGE = Statement[Sequence[AverageDifference]](
-    "none is surely highest: {lead}",
-    "the interval of a lead includes 0, and the run is finished",
-    lambda leads: not HIGHEST_AVERAGE.holds(leads),
 )
 PRIMARY_WOULD = Statement[Summary](
     "{} comparisons are judged together: a difference that one alone would show in 80 of 100 runs is seen in {}."

@@ -213,41 +213,6 @@ class FamilyPower:
 
 
 @attrs.frozen
-class ArmAverage(OfArm):
-    """The average of one arm over metrics, each as a share of its scale, with its 95 % interval."""
-
-    average: float
-    ci_low: float | None
-    ci_high: float | None
-
-
-@attrs.frozen
-class AverageDifference(OfArm):
-    """How much higher the average of one arm is than that of another, over the same metrics and shared questions.
-
-    `None` where they share no question of a metric.
-    """
-
-    against: Arm
-    difference: float | None
-    ci_low: float | None
-    ci_high: float | None
-
-
-@attrs.frozen
-class Averages:
-    """The averages of all arms over the same `metrics`; `left_out` are the other ones, with the reason.
-
-    They summarise, and decide nothing. `differences` are between the arms that share their agent or their condition.
-    """
-
-    metrics: tuple[str, ...]
-    left_out: Mapping[str, str]
-    arms: tuple[ArmAverage, ...] = ()
-    differences: tuple[AverageDifference, ...] = ()
-
-
-@attrs.frozen
 class AgentProperty(OfScorer):
     """What a metric says of an agent whatever it answers, such as how much work the agent is to build.
 

@@ -16,7 +16,6 @@ from keval.run.conclusion import Outcome
 from keval_analysis.findings.anchors import AnchorFindings
 from keval_analysis.findings.effects import (
     AgentProperty,
-    Averages,
     Contrast,
     Effect,
     FamilyPower,
@@ -415,7 +414,7 @@ class Summary(Entry):
     more than one thing, and in what, unless the config says that they are meant to. `placeholders` counts the questions
     that `keval init` wrote to be replaced. `reviews` is what people said of answers. `primary` names the metrics that
     the run is to decide, and `properties` are what metrics say of an agent whatever it answers, which is no effect.
-    `averages` are over all metrics, and `family_power` is what naming a primary metric would bring. Trials or scores of
+    `family_power` is what naming a primary metric would bring. Trials or scores of
     an `unfinished` run are yet to be made. `unlike_histories` and `unlike_facts` count the questions that arms answered
     with unlike histories, or facts, of their own. `server_starts` are the processes of servers that were started, and
     `unlike_calls` the tools of shared servers whose equal calls gave different results. `win_rates` are those of judges
@@ -456,7 +455,6 @@ class Summary(Entry):
     note: str | None = None
     primary: tuple[str, ...] = ()
     properties: tuple[AgentProperty, ...] = ()
-    averages: Averages | None = None
     unfinished: bool = False
     family_power: FamilyPower | None = None
     reviews: ReviewFindings | None = None

@@ -19,7 +19,6 @@ from keval_analysis.findings.effects import (
     EXPENSES,
     AgentProperty,
     Arm,
-    Averages,
     Contrast,
     Effect,
     Expense,
@@ -31,7 +30,6 @@ from keval_analysis.findings.effects import (
     WithoutLost,
 )
 from keval_analysis.findings.summary import ArmScore
-from keval_analysis.stats.averages import averages_of
 from keval_analysis.stats.contrasts import ablated, contrasts_of
 from keval_analysis.stats.intervals import Interval, Values, mean_intervals, quantile
 from keval_analysis.stats.observations import Observations, numbered
@@ -174,13 +172,6 @@ class Findings:
     def properties(self) -> tuple[AgentProperty, ...]:
         """Return what metrics say of each agent whatever it answers."""
         return tuple(each for found in self._properties.values() for each in found)
-
-    def averages(self) -> Averages:
-        """Return the average over all metrics of each arm that is compared, and how far averages differ."""
-        values = {
-            arm: [self.values(arm, entry.scorer).values for entry in self._scorers] for arm in self._compared.values()
-        }
-        return averages_of(self._scorers, values, self._clusters, self._looking)
 
     def effects(self) -> tuple[Effect, ...]:
         """Return the effects of conditions against the baseline, and of agents as `agent_pairs` has them."""

@@ -197,7 +197,6 @@ class Summariser:
             **{name: getattr(manifest, name) for name in _AS_IN_MANIFEST},
             planned=manifest.trials,
             properties=findings.properties(),
-            averages=findings.averages(),
             unfinished=findings.unfinished,
             mixed=mixed(manifest.config),
             placeholders=self.observed.placeholders,

@@ -29,7 +29,7 @@ from keval_report.contexts import revision_lines, sharing_lines
 from keval_report.contrasts import all_blocks, part_noun
 from keval_report.effects import effect_lines
 from keval_report.gates import gate_lines, unmet_lines
-from keval_report.means import average_lines, mean_lines
+from keval_report.means import mean_lines
 from keval_report.origin import decided_on, origin_label, replay_sentences
 from keval_report.parts import part_lines
 from keval_report.reviews import anchor_lines, claim_lines, judging_lines, review_lines
@@ -243,7 +243,6 @@ def explanation_lines(summary: Summary, claims: Sequence[UnverifiedClaim], width
     yield from map(safe, anchor_lines(summary))
     yield from claim_lines(claims, width, run)
     yield from map(safe, review_lines(summary))
-    yield from map(safe, average_lines(summary))
     yield from sharing_lines(summary)
     yield from revision_lines(summary)
 

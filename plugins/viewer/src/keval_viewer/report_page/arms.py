@@ -40,11 +40,9 @@ def distributions(report: Report) -> Markup:
     return render("distributions.html", report=report, metrics=drawn, empty=empty, infinite=math.isinf)
 
 
-def ranking(report: Report) -> Markup:
-    """Render the plain table: mean ± standard deviation of each metric and arm, with the ranks of the arms."""
-    table = report.plain_table
-    ranked = {(arm.agent, arm.condition): (place, arm.share) for place, arm in enumerate(table.ranking, 1)}
-    return render("ranking.html", table=table, ranked=ranked, neutral=report.summary.neutral)
+def means(report: Report) -> Markup:
+    """Render the plain table: mean ± standard deviation of each metric and arm."""
+    return render("means.html", table=report.plain_table, neutral=report.summary.neutral)
 
 
 def _metrics(report: Report) -> Iterator[_Metric]:

@@ -113,8 +113,9 @@ def question_parts(report: Report, kept: Transcripts | None = None) -> Iterator[
     )
     labels = metadata_keys(report.outline.questions)
     places: dict[object, int] = {arm: place for place, arm in enumerate(report.arms)}
-    # The figures that are shown first are those of the metric that the arms are ranked by, or of the first one.
-    chosen = next((place for scorer, place in columns.items() if scorer[0] in report.plain_table.by), 0)
+    # The figures that are shown first are those of a primary metric, of what a judge grades, or of the first metric.
+    wanted = report.summary.primary or [metric for metric, judge in columns if judge is not None]
+    chosen = next((place for scorer, place in columns.items() if scorer[0] in wanted), 0)
     return parts(
         "questions.html",
         comparisons=report.comparisons,

@@ -44,7 +44,7 @@ TITLES: Mapping[str, str] = {
     "questions": "Questions",
     "claims": "Unverified claims",
     "distributions": "Scores",
-    "ranking": "Ranking",
+    "means": "Means",
     "reviews": "Reviews by people",
     "slices": "Slices",
     "differences": "What the arms differ in",
