@@ -282,6 +282,8 @@ def test_an_endpoint_that_is_down_is_told_with_address_and_cause(project: Projec
 
 
 PERMANENT: list[tuple[int, Any]] = [
+    (404, openai("model 'qwen3:4b' not found", "not_found_error")),
+    (404, openai('model "qwen3:4b" not found, try pulling it first', "api_error")),
     (429, openai("Your prepaid credits are gone", "credit_balance_exhausted")),
     (403, openai("The OpenAI account associated with this API key has been deactivated.", "account_deactivated")),
     (400, anthropic("You have reached your specified API usage limits. You will regain access on 2025-09-01.")),

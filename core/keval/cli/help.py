@@ -31,12 +31,13 @@ class SectionedCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options; those that no section names come last."""
         options = (each for each in self.get_params(ctx) if isinstance(each, click.Option))
-        rest = {each.name: record for each in options if (record := each.get_help_record(ctx))}
+        rest = {str(each.name): record for each in options if (record := each.get_help_record(ctx))}
         # click 8.5 has another name for `--help` than those before it.
-        sections = {"Options": f"{told()['First options'][str(self.name)]} help _click_default_help"}
+        # A command of another package has no line there, and lists all its options.
+        titles = {"Options": f"{told()['First options'].get(str(self.name), ' '.join(rest))} help _click_default_help"}
         if ctx.meta.get(HELP_ALL):
-            sections |= {**told()["Sections of options"], "Advanced options": " ".join(map(str, rest))}
-        for title, names in sections.items():
+            titles |= {**told()["Sections of options"], "Advanced options": " ".join(rest)}
+        for title, names in titles.items():
             if rows := [rest.pop(name) for name in names.split() if name in rest]:
                 with formatter.section(title):
                     formatter.write_dl(rows)

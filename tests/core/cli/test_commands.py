@@ -603,9 +603,13 @@ def _wait_for_lines(root: Path, wanted: int) -> None:
 def test_several_runs_of_one_config_are_counted(project: Project) -> None:
     project.write(q_jsonl='{"id": "a", "question": "?"}', eval_yaml=ALIKE)
     told = [project.keval("run", "eval.yaml", *args).stdout for args in ((), (), ("--limit", "1"), ("--seed", "5"))]
+    lost = next(project.root.glob("results/*/*/scores.jsonl"))
+    lost.write_text("", encoding="utf-8")  # as of a run without answers
+    told.append(project.keval("run", "eval.yaml").stdout)
 
     assert ["2 of this config are here" in text for text in told][:2] == [False, True]
     assert "runs     " not in told[3]
+    assert "runs     3 of this config are here" in told[4]
 
 
 ALIKE = """

@@ -6,6 +6,7 @@ import click
 import pytest
 
 from keval.cli import main
+from keval.cli.help import SectionedCommand
 from keval.seams import registry
 from tests.conftest import Project
 
@@ -110,6 +111,20 @@ def test_help_lists_commands_by_what_one_does_first(project: Project, monkeypatc
     )
     assert "  schema   Print the JSON Schema of a config." in all_lines
     assert lines[-2:] == all_lines[-2:] == ["  frob  Doubles for tests. (keval-doubles)", "  lost  from of-nobody"]
+
+
+def test_help_of_a_command_of_another_package_lists_all_options(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = [click.Option(["--depth"], help="How far."), click.Option(["--budget"], help="How much.")]
+    command = SectionedCommand("frob", params=options)
+    monkeypatch.setattr(main, "get_command", lambda ctx, name: command)
+    monkeypatch.setattr(main, "list_commands", lambda ctx: ["frob"])
+
+    for flag in ("--help", "--help-all"):
+        lines = project.keval("frob", flag).stdout.splitlines()
+
+        assert ["--depth", "--budget", "-h,"] == [line.split()[0] for line in lines[lines.index("Options:") + 1 :]]
 
 
 def test_help_of_a_command_lists_options_by_what_one_does_first(project: Project) -> None:

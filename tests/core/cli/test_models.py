@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 from importlib_metadata import version
 
 from keval.seams import registry
+from keval_clients import sender
 from keval_gateway import ChatReply, ChatRequest, ModelFault
 from tests.conftest import Project
 from tests.end_to_end.servers.model import gateway
@@ -114,6 +117,25 @@ def test_a_name_alone_belongs_to_the_vendor_of_its_family_for_every_agent_and_ju
     assert named == {label: agent["model"] for label, agent in outcome.data["agents"].items()}
     assert "openai/gpt-5" == outcome.data["judges"]["judge"]["model"]
     assert "no agent or judge asks" not in outcome.stderr
+
+
+def lacks(request: ChatRequest) -> ChatReply:
+    raise ModelFault(404, "model 'qwen3:4b' not found")
+
+
+def test_a_server_of_ones_own_that_is_not_there_or_lacks_the_model_is_told_with_what_helps(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    monkeypatch.setitem(sender._STARTS, str(port), sender._STARTS["11434"])
+    absent = project.keval("models", "ollama/qwen3:4b", "--ask", env={"OLLAMA_API_BASE": f"http://127.0.0.1:{port}"})
+    with gateway(lacks) as environ:
+        url = environ["OPENAI_BASE_URL"]
+        lacking = project.keval("models", "ollama/qwen3:4b", "--ask", env={"OLLAMA_API_BASE": url})
+
+    assert f"('127.0.0.1', {port})]; `ollama serve` starts Ollama\n" in absent.stdout
+    assert "; with Ollama, `ollama pull NAME` gets it; or correct the name of the model" in lacking.stdout
 
 
 def answers(request: ChatRequest) -> ChatReply:

@@ -38,7 +38,8 @@ def test_missing_command() -> None:
 def test_a_command_that_is_nearly_right_is_told(tmp_path: Path) -> None:
     (tmp_path / "server.sh").write_text("#!/bin/sh\n", encoding="utf-8")
 
-    told = [_problem(Stdio(command=each, cwd=tmp_path)) for each in ("pythn", "python a.py", "./server.sh")]
+    commands = ("pythn", "python a.py", "./server.sh", "./sever.sh", "servr.sh")
+    told = [_problem(Stdio(command=each, cwd=tmp_path)) for each in commands]
 
     assert told == [
         "server 'weather': command 'pythn' not found; did you mean 'python'?",
@@ -47,6 +48,8 @@ def test_a_command_that_is_nearly_right_is_told(tmp_path: Path) -> None:
             "server 'weather': command './server.sh' not found; it cannot be run: `chmod +x ./server.sh`, or write the"
             " program that runs it as the command"
         ),
+        "server 'weather': command './sever.sh' not found; did you mean 'server.sh'?",
+        "server 'weather': command 'servr.sh' not found; did you mean 'server.sh'?",
     ]
 
 
@@ -55,13 +58,14 @@ def test_a_program_that_ends_is_told_with_what_it_may_need(tmp_path: Path) -> No
 
     told = [
         _problem(Stdio(command="python", args=args, cwd=tmp_path)).splitlines()[0]
-        for args in (("harbour.py",), ("habour.py",), ("-c", ""), ("-c", "raise SystemExit('npm error 404')"))
+        for args in (["harbour.py"], ["habour.py"], ["harbour"], ["-c", ""], ["-c", "exit('npm error 404')"])
     ]
 
     ended = "server 'weather' did not come up: Connection closed; "
     variable = "write env: {HARBOUR_TOKEN: '${HARBOUR_TOKEN}'} (with `keval init`: --env HARBOUR_TOKEN)"
     assert told == [
         f"{ended}it seems to need a variable: {variable}, and export that",
+        f"{ended}did you mean 'harbour.py'?",
         f"{ended}did you mean 'harbour.py'?",
         f"{ended}it wrote nothing: start its command by hand to see why",
         f"{ended}no package has that name: correct it",

@@ -25,15 +25,16 @@ UNREACHED = "x-keval-unreached"
 
 
 def refused(status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
-    """Return the error for an answer with an HTTP status of failure: the vendor's words, and the request's id."""
+    """Return the error for an answer with an HTTP status of failure: the vendor's words, a remedy, the request's id."""
     from keval.execute.models.denials import read_refusal  # where nothing is refused, it is not imported
 
-    said = read_refusal(status, body).text
+    refusal = read_refusal(status, body)
     if headers.get(UNREACHED):
-        return ModelError(said.rpartition(" (")[0])
-    told = f"the model's endpoint answered with status {status}: {said}"
+        return ModelError(refusal.text.rpartition(" (")[0])
+    told, remedy = f"the model's endpoint answered with status {status}: {refusal.text}", refusal.remedy
     if "v1/responses" in told:  # where OpenAI names the API that a model is served over
-        told = f"{told.removesuffix('.')}; agents ask that API with `api: responses`"
+        remedy = "agents ask that API with `api: responses`"
+    told = f"{told.removesuffix('.')}; {remedy}" if remedy else told
     told += request_of({REQUEST: request_id(headers)})
     return ModelError(told, status=status, retry_after=retry_after_seconds(headers.get("retry-after")))
 

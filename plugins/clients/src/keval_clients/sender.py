@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TypeAlias
@@ -21,10 +22,26 @@ Close: TypeAlias = Callable[[], Awaitable[None]]
 
 def model_client(urls: Iterable[str]) -> HttpClient:
     """Return a client for models at these URLs. Raises PreflightError: the environment's variables cannot be used."""
-    client = HttpClient("the model's endpoint", "model", ModelError)
+    client = HttpClient("the model's endpoint", "model", _unreached)
     for url in urls:
         client.reach(url)
     return client
+
+
+_STARTS = {
+    "11434": "`ollama serve` starts Ollama",
+    "1234": "`lms server start` starts that of LM Studio",
+    "8080": "start the llamafile, as by `./NAME.llamafile --server`",
+    "8000": "`vllm serve MODEL` starts vLLM",
+}
+"""What starts a model server on this machine, by the port that it takes by default."""
+
+
+def _unreached(message: str) -> ModelError:
+    """Return the error for an endpoint that gave no answer; of a server here that is not there, with what starts it."""
+    refused = re.search(r"Connect call failed \('(?:127\.0\.0\.1|::1)', (\d+)", message)
+    start = _STARTS.get(refused[1]) if refused else None
+    return ModelError(f"{message}; {start}" if start else message)
 
 
 def base_url(url: str) -> str:

@@ -43,7 +43,8 @@ def start_remedy(server: ServerAddress, reason: str, said: str) -> str:
     if re.search("not found in the package registry|npm error 404", said):
         return "; no package has that name: correct it"
     if "No such file" in said or "Cannot find module" in said:
-        files = (Path(server.cwd or "") / each for each in server.args if re.search(r"\w\.\w+$", each))
+        named = (each for each in server.args if re.search(r"\w\.\w+$", each) or f"/{each}'" in said)
+        files = (Path(server.cwd or "") / each for each in named)
         return next((told for each in files if (told := remedy("file", each, FileNotFoundError()))), "")
     return "" if said else "; it wrote nothing: start its command by hand to see why"
 
@@ -56,5 +57,8 @@ def command_remedy(command: str, path: str, folder: Path) -> str:
     if (folder / command).is_file():
         return f"it cannot be run: `chmod +x {command}`, or write the program that runs it as the command"
     names = {name for each in path.split(os.pathsep) if os.path.isdir(each) for name in os.listdir(each)}
-    near = suggestion(command, names, likeness=0.75).removeprefix("; ")  # a machine has many programs
-    return near or "install it or give its path; `uvx NAME` starts a server of PyPI, `npx -y NAME` one of npm"
+    near = suggestion(command, names, likeness=0.75)  # a machine has many programs
+    if not near and not others and re.search(r"/|\w\.\w+$", command):
+        near = remedy("file", folder / command, FileNotFoundError())
+    told = "install it or give its path; `uvx NAME` starts a server of PyPI, `npx -y NAME` one of npm"
+    return near.removeprefix("; ") or told

@@ -103,7 +103,7 @@ _MOST_RUNS = 200
 
 
 def _count_alike(run: Path) -> int:
-    """Return how many of the latest runs beside this one have its config and questions, itself included.
+    """Return how many of the latest runs beside this one have its config and questions, and scores; itself included.
 
     Whoever keeps the best of them keeps what chance made best.
     """
@@ -112,14 +112,14 @@ def _count_alike(run: Path) -> int:
         return 0
     latest = sorted((path.parent for path in run.parent.glob("*/manifest.json")), reverse=True)[:_MOST_RUNS]
     # The run itself may be older than the latest ones.
-    return sum(other == run or _asked(other) == ours for other in {run, *latest})
+    return sum(_asked(other) == ours for other in {run, *latest})
 
 
 def _asked(run: Path) -> tuple[Any, ...] | None:
-    """Return what decides what a run finds; `None` of one that is replayed, or cannot be read."""
+    """Return what decides what a run finds; `None` of one that is replayed, has no score, or cannot be read."""
     try:
         manifest = orjson.loads(read_kept(run / "manifest.json"))
-        if manifest["replay"]:
+        if manifest["replay"] or not (run / "scores.jsonl").stat().st_size:
             return None
         return manifest["config"], manifest["dataset"]["sha256"], manifest["dataset"]["samples"]
     # Manifests of others may have anything in them, and this is only a hint.
