@@ -116,8 +116,7 @@ def test_help_lists_commands_by_what_one_does_first(project: Project, monkeypatc
 def test_help_of_a_command_of_another_package_lists_all_options(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = [click.Option(["--depth"], help="How far."), click.Option(["--budget"], help="How much.")]
-    command = SectionedCommand("frob", params=options)
+    command = SectionedCommand("frob", params=[click.Option([each]) for each in ("--depth", "--budget")])
     monkeypatch.setattr(main, "get_command", lambda ctx, name: command)
     monkeypatch.setattr(main, "list_commands", lambda ctx: ["frob"])
 

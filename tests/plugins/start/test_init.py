@@ -71,7 +71,7 @@ def filled(project: Project) -> Project:
 def next_command(outcome: Outcome) -> list[str]:
     """The command that the last line names."""
     assert outcome.code == 0, outcome.stderr
-    (command,) = re.findall(r"^next  keval (.*)$", outcome.stdout, re.MULTILINE)
+    (command,) = re.findall(r"^next:? +keval (.*)$", outcome.stdout, re.MULTILINE)
     assert outcome.stdout.rstrip().endswith(command)
     return shlex.split(command)
 

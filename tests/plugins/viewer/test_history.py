@@ -125,6 +125,15 @@ def test_text_of_others_is_shown_as_text(copied: Path, visit: Callable[..., Page
         assert f"agent {hostile.LABEL}" in page.locator("main").inner_text()
 
 
+@needs_chromium
+def test_the_id_of_a_run_keeps_to_one_line(results: Path, visit: Callable[..., Page]) -> None:
+    with viewing.served(results) as running:
+        page = visit(running, "/history", viewport={"width": 390, "height": 900})
+        lines = page.locator(".history a").evaluate_all("links => links.map(link => link.getClientRects().length)")
+
+    assert {1} == set(lines)
+
+
 @pytest.mark.slow
 @needs_chromium
 def test_a_dot_leads_to_its_run_and_a_triangle_to_what_it_changed(results: Path, visit: Callable[..., Page]) -> None:

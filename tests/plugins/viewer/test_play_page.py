@@ -178,6 +178,8 @@ def test_the_standings_of_four_columns_fit(wide: Serving, visit: Callable[..., P
     for text in ("Is it so?", "And what of a question that is much longer than the one before?"):
         ask(page, text)
 
+    heads = page.locator(".standings thead th").all_inner_texts()
+    assert (3, 5) == (heads.count("difference"), len(heads) - heads.count("difference"))
     widths = page.locator(".so-far .scrolled").evaluate("place => [place.scrollWidth, place.clientWidth]")
     assert widths[0] <= widths[1]
     assert not too_wide(page)

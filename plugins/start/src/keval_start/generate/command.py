@@ -183,7 +183,8 @@ def _print(summary: Mapping[str, Any], config: Path, to: Path | None) -> None:
     cost = "cost unknown" if summary["usd"] is None else dollars(summary["usd"])
     cost = "simulated, which makes plain questions" if summary["simulated"] else cost
     lines.append(f"{summary['model']}: {counted(summary['model_calls'], 'request')}, {cost}")
-    if made:
+    # `keval init` says by itself what is next.
+    if made and click.get_current_context().find_root().invoked_subcommand == "generate":
         first = "" if to is None else f"name {to} as `dataset.path`, then "
         lines.append(f"next: {first}keval review {shlex.quote(str(config))} --questions")
     if 2 * made < wanted:
