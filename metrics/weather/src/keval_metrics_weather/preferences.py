@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from keval import ToolCall
-from keval_metrics_weather.reading.words import Hit, Said, Text, denied, find, said, word_set
+from keval_metrics_weather.reading.words import Hit, Said, Text, denied, find, said, vocabulary, word_set
 
 KEYS = (
     "dislikes_cold", "dislikes_heat", "dislikes_rain", "dislikes_wind", "prefers_sunny", "prefers_indoor",
@@ -27,16 +27,10 @@ _NO = frozenset({"", "false", "no", "none", "0", "off"})
 _VERBS = word_set(
     "struggle hate dislike love prefer enjoy like adore loathe avoid mind hated disliked loved preferred enjoyed"
 )
-_AFTER_I = word_set(
-    "do not really just absolutely can stand would always usually much also am a big fan keen fond on of no longer"
-    " used to actually more rather get feel really"
-)
+_AFTER_I = frozenset(vocabulary("after i"))
 _MOST_AFTER_I = 8
 _PHRASE_ENDS = frozenset({".", "!", "?", ";", ",", "\n", "but", "so", "because", "and", "when", "what", ":", "—"})
-_NO_THEME = word_set(
-    "the a an to of it is in being when weather very much at all my that this for day days more than or going be"
-    " any anymore longer"
-)
+_NO_THEME = frozenset(vocabulary("no theme"))
 
 
 @attrs.frozen
@@ -160,15 +154,8 @@ def _taken_back(verb: Sequence[str], about: Sequence[str]) -> bool:
     return "not" in verb and (verb[-1] == "mind" or any_more)
 
 
-_LIKING = word_set(
-    "dislike hate love prefer enjoy like mind loathe stand dread adore tolerate bear keen fan fond into sensitive"
-    " struggle"
-    " averse disliking hating loving preferring enjoying liking partial"
-)
-_AFTER_YOU = word_set(
-    "are do not really always usually generally also both can could much a big huge of be would never have told me"
-    " said mentioned tend to that was the so quite being"
-)
+_LIKING = frozenset(vocabulary("liking"))
+_AFTER_YOU = frozenset(vocabulary("after you"))
 _YOURS = word_set(
     "love dislike preference preferences aversion fondness sensitivity hatred taste tastes liking interest passion"
 )
@@ -214,18 +201,8 @@ def _guesses(text: Text, you: int, last: int) -> bool:
 
 _GENERAL = frozenset({"outdoor", "outdoors", "outside", "indoor", "indoors", "inside"})
 """Words that suggest something only in the company of a word of `_SUGGESTING`."""
-_SUGGESTING = word_set(
-    "recommend recommended suggest suggestion consider enjoy enjoying try head heading opt stay staying remain"
-    " remaining keep keeping spend spending stick plan planning choose prefer perfect great good ideal lovely fine"
-    " nice pleasant excellent wonderful fantastic beautiful suitable favorable favourable comfortable inviting best"
-    " better safe fun cozy cosy option options idea ideas why how could go going get getting take make sit eat explore"
-    " move seek visit step check perfectly"
-)
-_ADVERSE = word_set(
-    "avoid avoiding limit limiting cancel postpone skip instead rather reschedule without unpleasant uncomfortable"
-    " miserable bad poor difficult tricky unsuitable unsafe dangerous hazardous risky challenging harsh dreary affect"
-    " affecting affected disrupt interrupt ruin spoil hamper unless discourage less too worst not"
-)
+_SUGGESTING = frozenset(vocabulary("suggesting"))
+_ADVERSE = frozenset(vocabulary("adverse"))
 _AGAINST_OUT = frozenset({"stay", "staying", "keep", "keeping", "indoors", "inside", "from"})
 _ADVERSE_AFTER = word_set(
     "hard unpleasant uncomfortable miserable difficult affected limited disrupted tricky less not"

@@ -15,7 +15,7 @@ from keval_metrics_weather.reading.gazetteer import TIME_WORDS, Place
 from keval_metrics_weather.reading.places import OPENINGS, after_opening, places_asked, places_told
 from keval_metrics_weather.reading.statements import weather_data
 from keval_metrics_weather.reading.times import NOW, TODAY, TONIGHT, times, times_of_day
-from keval_metrics_weather.reading.words import Hit, Text, denied, find, read, said, word_set
+from keval_metrics_weather.reading.words import Hit, Text, denied, find, read, said, vocabulary, word_set
 from keval_metrics_weather.subjects import is_of_works, is_weather
 from keval_metrics_weather.wording import CLARIFYING, ITEMS, OUTDOOR, RECOMMENDING
 
@@ -65,19 +65,8 @@ _SHARED_NAMES = frozenset({"springfield", "clinton", "franklin", "greenville", "
 _VAGUE_GAP = "vague"
 _UNCLEAR = "unclear intent"
 
-_WEATHER = (
-    "weather", "temperature", "temp", "forecast", "outlook", "rain", "rainy", "snow", "snowy", "sun", "sunny",
-    "cloud", "cloudy", "wind", "windy", "humid", "humidity", "hot", "cold", "warm", "cool", "chilly", "freezing",
-    "storm", "thunderstorm", "fog", "foggy", "degree", "celsius", "fahrenheit", "climate", "drizzle", "overcast",
-    "mist", "haze", "heat", "ice", "icy", "dry", "wet", "clear",
-    "nice out", "outside", "suitable", "out there",
-    "muggy", "sunset", "uv", "slippery",
-)  # fmt: skip
-_ADVICE = (
-    "should i", "should we", "recommend", "suggest", "advice", "advise", "umbrella", "jacket", "coat", "wear", "pack",
-    "bring", "dress", "what to do", "activity", "good day", "good idea", "good time", "do i need", "can i go",
-    "can i do", "could i do", "plan", "what to put on", "will i need", "packing", "which jacket",
-)  # fmt: skip
+_WEATHER = vocabulary("questions weather")
+_ADVICE = vocabulary("advice")
 _IN_GENERAL = ("in general", "generally", "at what temperature", "at which temperature", "usually", "as a rule")
 _FUTURE = ("forecast", "will it", "going to", "later")
 _FUTURE_WITHOUT_A_DAY = ("will it", "will there", "will i", "will we", "going to", "later", "what will", "how will")
@@ -91,10 +80,7 @@ _MOST_AROUND_A_TIME = 3
 _ASKING = frozenset({"how", "what", "is", "are", "was", "will", "compare"})
 _VAGUE = ("something", "stuff", "whatever", "some info", "things", "that place", "over there")
 _NO_REQUEST = ("joke", "poem", "song", "story", "fun fact", "fact about", "riddle", "haiku", "explain", "why")
-_NAMED_TIMES = word_set(
-    "january february march april may june july august september october november december spring summer autumn"
-    " winter year month season christmas easter"
-)
+_NAMED_TIMES = frozenset(vocabulary("named times"))
 _LIKE_WHAT = ("is it like", "what it like")
 _WONDERING = frozenset({"will", "should", "shall", "do", "can", "is", "are", "would"})
 _COURTESIES = frozenset({"hello", "hi", "hey", "thanks", "thank", "bye", "goodbye"})
@@ -107,10 +93,7 @@ _REQUESTS = ("to know", "tell me", "show me", "give me", "let me", "wonder", "cu
              "i need a", "i want the", "i want a", "would like the", "would like a", "would love", "need weather",
              "want weather", "looking for")  # fmt: skip
 _BESIDE_A_TIME = word_set("about and at for from how in next of on or so the then this to what coming following")
-_UNSPECIFIC = word_set(
-    "help info information anything question questions details update advice ideas suggestions outside assist"
-    " assistance support plans"
-)
+_UNSPECIFIC = frozenset(vocabulary("unspecific"))
 _MARKS = frozenset("?!.,;:-–—()|\n")
 
 
@@ -334,11 +317,7 @@ def _goes_on(asked: Query, earlier: Sequence[Message]) -> bool:
     return bool(before.cities) and "?" not in before.text.said  # "I'm in Oslo."
 
 
-_NO_KEYWORDS = OPENINGS | word_set(
-    "a about an and are at can could do does for give have how i in is it like me my of on or please show so tell"
-    " need the there to what will with would you your be"
-    " today now current currently present presently moment right"
-)
+_NO_KEYWORDS = OPENINGS | frozenset(vocabulary("no keywords"))
 _PRESENT = frozenset({NOW, TODAY})
 _GENERAL = frozenset({"weather"})
 _SAME = dict.fromkeys(("conditions", "condition", "outlook", "climate"), "weather") | dict.fromkeys(

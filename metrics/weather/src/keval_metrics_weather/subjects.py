@@ -2,47 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from keval_metrics_weather.reading.gazetteer import gazetteer, is_name
-from keval_metrics_weather.reading.words import Hit, Text, word_set
+from keval_metrics_weather.reading.words import Hit, Text, vocabulary, word_set
 
-_WORKS = word_set(
-    "wrote written writes sang sung sings directed directs painted composed recorded released starred stars starring"
-    " acted played plays invented published filmed produced author authors novel novels lyrics album singer band plot"
-    " episode sequel actor actress director painter composer title book books movie film films song songs series poem"
-)
+_WORKS = frozenset(vocabulary("works"))
 """Words for books, songs, films and who made them."""
 _LANGUAGE = word_set("meaning definition idiom spell spelled translate translation synonym rhyme rhymes pronounce")
 _COMES_ABOUT = word_set("form forms work works happen occur arise formed made")
 _ABOUT_WEATHER = word_set("weather forecast temperature rain raining snow snowing sunny degrees")
 _KNOWING = word_set("knows know can could wants needs else is")
-_NAMED_AFTER: Mapping[str, frozenset[str]] = {
-    "cold": word_set("war wars call calls case cases brew fusion turkey feet cuts storage medicine remedy"),
-    "hot": word_set("dog dogs sauce pot wheels topic topics take chocolate key springs"),
-    "cloud": word_set("computing storage service services atlas provider native drive software backup"),
-    "ice": word_set("cream hockey age cube cubes tea skating"),
-    "clear": word_set("my your the his her our browser cache cookies history explanation definition"),
-    "dry": word_set("cleaning cleaner clean wall run"),
-    "sun": word_set("microsystems tzu newspaper"),
-    "heat": word_set("pump pumps transfer engine"),
-    "wind": word_set("turbine turbines instrument instruments farm up"),
-    "cool": word_set("fact facts name names app apps story job"),
-    "storm": word_set("trooper troopers drain"),
-    "snow": word_set("white leopard"),
-    "warm": word_set("regards welcome"),
-}
-"""What a word of the weather means nothing of the weather before."""
-_NAMED_SO: Mapping[str, frozenset[str]] = {
-    "heat": word_set("miami specific latent"),
-    "cold": word_set("a common catch caught"),
-    "weather": word_set("the"),
-    "snow": word_set("jon"),
-    "storm": word_set("brain perfect"),
-    "thunder": word_set("city tropic"),
-    "temperature": word_set("boiling melting body oven colour color"),
-}
-"""What a word of the weather means nothing of the weather after."""
+_NAMED_AFTER = frozenset(vocabulary("named after"))
+"""Words of the weather, each before what makes it mean nothing of the weather."""
+_NAMED_SO = frozenset(vocabulary("named so"))
+"""Words of the weather, each behind what makes it mean nothing of the weather."""
 _STORMS = frozenset({"storm", "thunderstorm"})
 _ENDS = frozenset({"", "?", ".", "!", ",", "\n", "and", "or"})
 
@@ -63,9 +35,9 @@ def is_weather(text: Text, hit: Hit) -> bool:
     """Say whether a word of the weather means the weather, rather than part of a name or of another thing."""
     first, last, keyword = hit
     before, following = text.padded[first - 1], text.padded[last + 1]
-    if is_of_works(text) or following in _NAMED_AFTER.get(keyword, ()):
+    if is_of_works(text) or f"{keyword} {following}" in _NAMED_AFTER:
         return False
-    if before in _NAMED_SO.get(keyword, ()):
+    if f"{before} {keyword}" in _NAMED_SO:
         if keyword == "cold":  # "a cold" is an illness, "a cold day" is none
             return following not in _ENDS
         return keyword == "weather" and text.padded[first - 2] != "under"

@@ -19,14 +19,11 @@ from keval_metrics_weather.reading.words import (
     find,
     matches,
     said,
+    vocabulary,
     word_set,
 )
 
-BEGINNING = word_set(
-    "wear take bring carry pack grab dress drink stay avoid keep use apply put pop chuck throw visit spend try"
-    " drive watch beware head go bundle layer leave plan seek remember prepare wrap stick mind enjoy limit walk get"
-    " protect choose pick opt move postpone add explore relax aim reschedule hydrate consider allow prefer"
-)
+BEGINNING = frozenset(vocabulary("beginning"))
 """Verbs that say what to do when a clause begins with them."""
 
 _FIRM_BEGINS = frozenset({"", ".", "!", "?", "\n", ";", ":", "—", "|", "("}) | word_set(
@@ -132,10 +129,7 @@ def is_no_item(text: Text, first: int, last: int) -> bool:
 _DIRECT = frozenset({"best", "better", "wise", "sensible", "forget", "sure"})
 _ADVISED = frozenset({"you", "we", "i", "one", "everyone", "people", "travellers", "travelers", "also", "definitely"})
 _ACTIONS = word_set("bring take wear carry pack dress consider avoid use plan keep grab opt")
-_AFTER_A_SINCE_OF_TIME = word_set(
-    "yesterday monday tuesday wednesday thursday friday saturday sunday morning noon midnight last january february"
-    " march april may june july august september october november december early then dawn"
-)
+_AFTER_A_SINCE_OF_TIME = frozenset(vocabulary("after a since of time"))
 _NOUN_ENDINGS = ("ion", "ions")
 _NOUN_REACH = 12
 _PROMISING = frozenset({"can", "could", "will", "shall", "may", "might", "would", "should"})
@@ -144,19 +138,13 @@ _UNDECIDED = re.compile(r" (?:can|could|able|unable|if|whether) (?:[^.!?,\s]\S{0
 _OFFERED = re.compile(rf" (?:i|we) {any_of(_PROMISING)} ")
 _OFFER = re.compile(rf" (?:i|we|you) {any_of(_PROMISING - {'should'})} {_IN_A_SENTENCE}{{0,12}}$")
 _ASKED_ABOUT = re.compile(rf" (?:{_IN_A_SENTENCE}{{0,12}}\?|will) ")
-_NO_REASON_AFTER_AS = word_set(
-    "well follows of low high soon much far long always usual if though a an part per expected ever for to before"
-    " opposed possible cold warm hot mild many usual your alternative"
-)
+_NO_REASON_AFTER_AS = frozenset(vocabulary("no reason after as"))
 _BEFORE_A_REASON = frozenset({",", ".", "!", "?", "\n", "", ":", ";", "—", "–", "-", "(", "so", "and", "but"})
 # "light snow may …", "it is …", but not "you may …"
 _CLAUSE = re.compile(
     r" (?!(?:you|we|i|they|people|much|many|if) )\S{1,64} (?:\S{1,64} ){0,3}?(?:may|might|can|could|will|would|is|are) "
 )
-_NO_ORDER_AFTER = word_set(
-    "few day days week weeks weekend month hour hours couple two three four five seven half thing time of snow"
-    " light frost several to one 24 48 12 year question and"
-)
+_NO_ORDER_AFTER = frozenset(vocabulary("no order after"))
 
 
 @attrs.frozen

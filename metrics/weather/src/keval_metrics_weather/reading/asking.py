@@ -9,13 +9,10 @@ from operator import itemgetter
 
 import attrs
 
-from keval_metrics_weather.reading.words import Hit, Said, Text, any_of, matches, said, word_set
+from keval_metrics_weather.reading.words import Hit, Said, Text, any_of, matches, said, vocabulary, word_set
 
 _SENTENCE_ENDS = frozenset(".!?\n")
-_WHERE = word_set(
-    "city cities town towns location locations place places village area region country zip postcode postal stadium"
-    " where whereabouts destination airport address spot"
-)
+_WHERE = frozenset(vocabulary("where"))
 _WHEN = word_set("date dates day days when time times month hour weekend")
 _DIFFERENT = frozenset({"another", "different", "elsewhere", "other"})
 _OFFERING = frozenset({"would", "want", "anything", "shall", "should", "like", "else", "prefer", "interested"})
@@ -23,14 +20,8 @@ _REQUESTING = word_set(
     "tell give specify provide share confirm name enter send clarify need needs require mention type add include"
 )
 _ASSUMING = word_set("assume assuming assumed presumably presume presuming guess guessing supposing suppose")
-_POINTING = word_set(
-    "check try consult visit see look find use ask retry browse refer search contact turn head rely confirm wait"
-    " come verify"
-)
-_POINTERS = word_set(
-    "website websites site app apps radar accuweather windy bbc meteo radio institute office bureau service online"
-    " com org net map page agency noaa nws channel google news live"
-)
+_POINTING = frozenset(vocabulary("pointing"))
+_POINTERS = frozenset(vocabulary("pointers"))
 
 _ANY = r"(?:\S{1,64} )"
 _FOR_DATA = re.compile(

@@ -7,37 +7,17 @@ from functools import lru_cache
 
 import attrs
 
-from keval_metrics_weather.reading.words import Hit, Text, any_of, denied, find, matches, said, word_set
+from keval_metrics_weather.reading.words import Hit, Text, any_of, denied, find, matches, said, vocabulary, word_set
 
-GETTING = word_set(
-    "retrieve get fetch access find load reach pull obtain check connect provide give tell show see look determine"
-    " confirm locate say display complete process return answer bring retrieving getting fetching accessing finding"
-    " loading reaching pulling obtaining checking connecting looking reading querying contacting verify open query"
-    " contact read download retrieved fetched accessed found loaded reached obtained displayed returned received"
-    " receive shown verified determined located completed processed supply offer report"
-)
-SERVICES = word_set(
-    "service services api tool tools server servers provider source sources station lookup query request system"
-    " connection data feed backend call value reading readings figure figures measurement information database"
-    " network upstream forecast endpoint site result results details observations page"
-)
-BROKEN = word_set(
-    "down unavailable offline failed fails failing timeout refused unreachable broken empty missing inaccessible"
-    " overloaded interrupted malfunctioning outage"
-)
-NOT_DONE = word_set(
-    "respond responding answer answering available work working return returning come load loading sent reachable"
-    " deliver responded answered found accessible update updating through arrive supported included functioning back"
-    " known listed extend cover"
-)
+GETTING = frozenset(vocabulary("getting"))
+SERVICES = frozenset(vocabulary("services"))
+BROKEN = frozenset(vocabulary("broken"))
+NOT_DONE = frozenset(vocabulary("not done"))
 TROUBLES = word_set(
     "error errors issue issues problem problems trouble snag hiccup glitch difficulty difficulties fault"
 )
 MEETING = word_set("hit ran run having had encountered encountering experiencing met was is seems an having an")
-KEPT = word_set(
-    "data reading readings information info forecast figures record records results result observations"
-    " measurements details access response reply luck"
-)
+KEPT = frozenset(vocabulary("kept"))
 _BETWEEN = word_set("current live recent weather reliable real time such available more matching real-time further any")
 _ADDRESSED = frozenset({"you", "one", "people", "it", "they"})
 _SPEAKING = frozenset({"i", "we"})

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import attrs
 
-from keval_metrics_weather.reading.words import Text, word_set
+from keval_metrics_weather.reading.words import Text, vocabulary, word_set
 
 MOST_WORDS = 4
 """The most words of a name in the table."""
@@ -60,44 +60,16 @@ def gazetteer() -> Gazetteer:
     return Gazetteer(names, frozenset(words), frozenset(regions), others, beginnings)
 
 
-TIME_WORDS = word_set(
-    "monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun january february march"
-    " april may june july august september october november december today tomorrow tonight now yesterday weekend"
-    " week day days morning afternoon evening night noon midnight spring summer autumn fall winter next last this"
-    " currently right later soon christmas easter midday dawn dusk sunrise sunset hour hours minute minutes month"
-    " months year"
-)
-_FUNCTION_WORDS = word_set(
-    "a an and any are as be been being but can could did do does for from had has have he hello her here hey hi his"
-    " how i if in into is it its just let like me more most my near no not of ok okay on or our out over please same"
-    " she should so some such tell than thank thanks that their them then there these they those to too under up us"
-    " was we well were what when where whether which who why will with would yes you your show give compare need"
-    " want planning visiting going also about around at between vs versus both good great get take the by what's"
-    " hows whats"
-)
-_WEATHER_WORDS = word_set(
-    "weather forecast forecasts temperature temperatures temp temps conditions condition rain rainy snow snowy"
-    " snowing raining sunny cloud cloudy clouds wind windy humid humidity hot cold warm cool chilly freezing celsius"
-    " fahrenheit degrees degree umbrella jacket coat outdoor outdoors indoor indoors uv api openweather high low"
-    " highs lows general english c f weekdays index feels current fog foggy storm stormy clear overcast dry wet heat"
-    " ice icy climate"
-)
+TIME_WORDS = frozenset(vocabulary("time words"))
+_FUNCTION_WORDS = frozenset(vocabulary("function words"))
+_WEATHER_WORDS = frozenset(vocabulary("weather words"))
 NO_NAMES = TIME_WORDS | _FUNCTION_WORDS | _WEATHER_WORDS
 """Capitalised words that are no name of a place."""
 
-NEVER_PLACES = NO_NAMES | word_set(
-    "pls plz thx tmrw tmr lol hiya anybody someone anyone kids kid sister brother mom dad mum wedding trip wear"
-    " help info information anything question questions details update advice ideas outside assist support plans"
-    " suggestions picnic beach hike hiking jog jogging barbecue bbq bring pack nah yep yup sure joke fun fact hmm"
-    " gonna wanna gotta im ive dont cant isnt time date"
-)
+NEVER_PLACES = NO_NAMES | frozenset(vocabulary("never places"))
 """Words of a question that are never a place, though the table may list one of that name."""
 
-NO_UNKNOWN_PLACES = NEVER_PLACES | word_set(
-    "town city area place places case advance detail short total school work office home house bed garden country"
-    " region north south east west centre center mountains hills forest woods park sea coast island everything"
-    " everyone each all other another kelvin words table bullets json text french german spanish italian finnish"
-)
+NO_UNKNOWN_PLACES = NEVER_PLACES | frozenset(vocabulary("no unknown places"))
 """Words in lower case that follow "in" or "for" without being a place that the table does not list."""
 
 

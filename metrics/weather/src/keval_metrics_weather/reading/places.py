@@ -26,15 +26,9 @@ from keval_metrics_weather.reading.gazetteer import (
     place_at,
 )
 from keval_metrics_weather.reading.times import HOURS, PARTS_OF_DAY
-from keval_metrics_weather.reading.words import Text, any_of, before as words_before, read, word_set
+from keval_metrics_weather.reading.words import Text, any_of, before as words_before, read, vocabulary, word_set
 
-OPENINGS = word_set(
-    "actually again ah alas alright amazing anyway apologies awesome back brilliant bye cheers congrats cool"
-    " correct dear excellent exactly fantastic fine goodbye good great greetings haha hello hey hi hmm honestly"
-    " hooray however indeed interesting lovely maybe meanwhile nah nope no noted oh ok okay once oops pardon perfect"
-    " please remind reminder right so sorry sure tell thank thanks then understood wait welcome well wonderful wow"
-    " wrong yay yeah yep yes yup"
-)
+OPENINGS = frozenset(vocabulary("openings"))
 _PASSED_OVER = OPENINGS | word_set("me you very much a lot that all i forgot more one thing") | frozenset(".!,;:—–-\n")
 
 
@@ -112,10 +106,7 @@ def _unknown_in_prose(text: Text, at: int) -> int:
 
 
 _TOPICS = word_set("weather forecast temperature temperatures temp temps conditions outlook wetter")
-_DAYS = word_set(
-    "today tomorrow tonight now currently right monday tuesday wednesday thursday friday saturday sunday mon tue"
-    " tues wed thu thurs fri sat sun tmrw tmr this next weekend later soon on please pls thx then again"
-)
+_DAYS = frozenset(vocabulary("days"))
 _AFTER_A_PLACE = (
     _DAYS
     | HOURS

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from keval_metrics_weather.reading.tables import cells
-from keval_metrics_weather.reading.words import Text, any_of, before, matches, word_set
+from keval_metrics_weather.reading.words import Text, any_of, before, matches, vocabulary, word_set
 
 _ONES = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
@@ -58,18 +58,11 @@ def _band(words: Sequence[str]) -> tuple[float, float]:
 
 
 _AN_INDEX = re.compile(r"\b(?:uv|aqi|air quality|pollen)\b(?:(?! (?:and|with) )[^.,;\n|(]){0,32}$")
-NAMING = word_set(
-    "temperature temperatures temp temps high highs low lows max maximum min minimum feels feel feeling chill index"
-    " thermometer maxi mini hi lo"
-)
+NAMING = frozenset(vocabulary("naming"))
 _WEEKDAYS = word_set(
     "mon tue tues wed thu thur thurs fri sat sun monday tuesday wednesday thursday friday saturday sunday"
 )
-_LINKING = word_set(
-    "of is was are be at will around about approximately near nearly currently between from reaching stands only"
-    " just roughly range ranging minus negative the a an to it has as low high more like closer with : - – of-around"
-    " sits hovering now expected been sitting today tomorrow"
-)
+_LINKING = frozenset(vocabulary("linking"))
 _MOST_LINKS = 6
 _NAMED = re.compile(rf" (?:{any_of(NAMING - {'index'})}|heat index) (?:{any_of(_LINKING)} ){{0,{_MOST_LINKS}}}$")
 

@@ -8,6 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import accumulate
+from pathlib import Path
 from typing import TypeAlias
 
 import attrs
@@ -82,6 +83,19 @@ class Text:
         """Return a word as the text spells it."""
         found = _TOKEN.match(self.original, self.starts[place])
         return found.group().removesuffix("'s").removesuffix("’s") if found else self.words[place]
+
+
+@lru_cache(maxsize=1)
+def _lists() -> Mapping[str, tuple[str, ...]]:
+    """Read the longer lists of words and phrases, which stand in a file of their own, a paragraph each."""
+    paragraphs = Path(__file__).with_name("vocabulary.txt").read_text(encoding="utf-8").split("\n\n")
+    named = (" ".join(paragraph.split()).partition(": ") for paragraph in paragraphs)
+    return {name: tuple(listed.split(", ")) for name, _, listed in named}
+
+
+def vocabulary(name: str) -> tuple[str, ...]:
+    """Return the words or phrases that vocabulary.txt has under a name."""
+    return _lists()[name]
 
 
 def word_set(words: str) -> frozenset[str]:
