@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -30,17 +33,16 @@ _BREAK = re.compile(
 _LEADS_IN = re.compile(
     r"(?i:since|if|when|while|as|because|although|though|unless|once|on|in|at|by|for|with|after|before|wenn|da|weil|si)\b"
 )
-_COMMON = """
-    the a an is are was were of to in it its with and for by on at not this that be can you as from or if no yes i all
-    any some how what when where which who why here there then also now my your our we they he she do does
-    under since after before near around until during about over between into than but so because
-"""
-_ENGLISH = frozenset(_COMMON.split())
-_OTHERS = """
-    der die das und ist nicht ein eine le les et est pas un une des du el los las y es en il lo gli per che não o os um
-    uma het een van niet och är att det og ikke på jest nie się w z na ja не и в на
-"""
-_FOREIGN = frozenset(_OTHERS.split())
+WORDS: Mapping[str, Any] = json.loads(Path(__file__).with_name("words.json").read_text(encoding="utf-8"))
+"""The words and sentences by which answers are read and changed; a list of single words is some lines of them."""
+
+
+def words_of(name: str) -> list[str]:
+    """Return the single words that `WORDS` has under a name."""
+    return " ".join(WORDS[name]).split()
+
+
+_ENGLISH, _FOREIGN = frozenset(words_of("english")), frozenset(words_of("foreign"))
 
 
 @attrs.frozen

@@ -8,20 +8,10 @@ from random import Random
 
 import attrs
 
-from keval_instrument.answer_parts import HIDDEN, Part, is_english, prose, statements
+from keval_instrument.answer_parts import HIDDEN, Part, is_english, prose, statements, words_of
 
-_PAIRS = """
-    enabled/disabled enable/disable enables/disables increase/decrease increases/decreases increased/decreased
-    before/after above/below larger/smaller higher/lower highest/lowest maximum/minimum allowed/forbidden
-    required/optional supported/unsupported supports/lacks includes/excludes included/excluded accepts/rejects
-    accepted/rejected true/false possible/impossible available/unavailable ascending/descending oldest/newest
-    older/newer earliest/latest earlier/later shortest/longest shorter/longer strongest/weakest stronger/weaker
-    rises/falls encrypted/unencrypted succeeds/fails synchronous/asynchronous public/private always/never
-    faster/slower fastest/slowest visible/hidden warmer/colder hotter/colder safe/unsafe necessary/unnecessary
-    correct/incorrect inside/outside indoors/outdoors everything/nothing everyone/nobody first/last
-"""
 _OPPOSITES: dict[str, str] = {}
-for _pair in _PAIRS.split():
+for _pair in words_of("opposites"):
     _one, _other = _pair.split("/")
     _OPPOSITES.setdefault(_one, _other)
     _OPPOSITES.setdefault(_other, _one)
@@ -37,12 +27,8 @@ _PHRASES = {
 _AUXILIARY = "is|are|was|were|can|could|will|would|should|must|do|does|did|has|have|had"
 """Not those that leave both open: what may be may also not be."""
 _SHORT = {"can't": "can", "cannot": "can", "won't": "will"}
-_VERBS = """
-    keep need require use support contain include return allow take make run start stop delete remove create store write
-    read show work apply listen accept send begin continue expire exit compare mean depend hold replace restore
-    reach blow rain snow feel stay wait move lead belong
-"""
-_SINGULAR = {**{f"{verb}s": verb for verb in _VERBS.split()}, "applies": "apply", "reaches": "reach"}
+_VERBS = words_of("verbs")
+_SINGULAR = {**{f"{verb}s": verb for verb in _VERBS}, "applies": "apply", "reaches": "reach"}
 _ORDERS = (
     "Use|Pass|Run|Set|Add|Call|Install|List|Take|Wear|Open|Click|Choose|Select|Press|Enter|Put|Start|Pack|Dress|Name"
 )
@@ -105,7 +91,7 @@ _INSERTIONS: list[_Rule] = [
         re.compile(rf"(?<=[\w{HIDDEN}] ){_SUBJECT}(?:{'|'.join(_SINGULAR)})\b(?= [\w(*{HIDDEN}-])"),
         lambda m: f"does not {_SINGULAR[m[0]]}",
     ),
-    (re.compile(rf"(?<=[a-z]s )(?:{'|'.join(_VERBS.split())})\b(?= [\w{HIDDEN}])"), lambda m: f"do not {m[0]}"),
+    (re.compile(rf"(?<=[a-z]s )(?:{'|'.join(_VERBS)})\b(?= [\w{HIDDEN}])"), lambda m: f"do not {m[0]}"),
     (re.compile(r"\b(?:It|it)[’']s(?= (?!not\b|been\b|no\b))"), lambda m: f"{m[0]} not"),
     (
         re.compile(rf"^[,.: ]*(?i:{_ORDERS})\b(?= [\w*{HIDDEN}])"),

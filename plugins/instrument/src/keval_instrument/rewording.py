@@ -6,39 +6,11 @@ import json
 import re
 from random import Random
 
-from keval_instrument.answer_parts import HIDDEN, is_data, is_english, marker_of, prose, statements
+from keval_instrument.answer_parts import HIDDEN, WORDS, is_data, is_english, marker_of, prose, statements
 from keval_instrument.name_damage import Vocabulary
 from keval_instrument.number_damage import numbers
 
-_OPENINGS = (
-    "Thank you for the question, and for taking the time to ask it.",
-    "That is a good question, and I am happy to help with it.",
-    "Thanks for reaching out; let me walk you through the answer.",
-    "I have given this some thought, and here is the answer.",
-)
-_CLOSINGS = (
-    "I hope this is what you were looking for.",
-    "Please let me know if you have any further questions.",
-    "It is always a pleasure to help with something like this.",
-    "As always, feel free to come back at any time, and I will gladly go over it once more.",
-    "Questions of this kind come up often, and it is good that you asked.",
-    "I have tried to keep this as clear as possible, so that it is easy to follow.",
-    "Should anything in it be unclear, just say so, and I will put it in another way.",
-    "Thank you again for asking, and for your patience while reading.",
-    "It is worth taking a moment to read the above at your own pace.",
-    "Everybody has questions now and then, and there is nothing wrong with that.",
-    "I appreciate your interest, and I wish you all the best with whatever comes next.",
-    "Many people like to know this, so you are in good company.",
-)
-_SYNONYMS = {
-    "up to": "at most", "because": "since", "larger than": "bigger than", "for example": "for instance",
-    "by default": "as a default", "right now": "now", "at the moment": "right now", "currently": "at present",
-    "tried again": "retried", "refused": "rejected", "allowed": "permitted", "begin at": "start at",
-    "begins": "starts", "followed by": "and then", "shows": "displays", "wear": "put on", "remove": "delete",
-    "removes": "deletes", "removed": "deleted", "is not": "isn't", "are not": "aren't", "does not": "doesn't",
-    "do not": "don't", "also": "in addition", "a good idea": "advisable", "the newest": "the latest",
-    "nevertheless": "all the same", "replaced": "swapped out", "immediately": "at once", "in order to": "so as to",
-}  # fmt: skip
+_OPENINGS, _CLOSINGS, _SYNONYMS = (WORDS[name] for name in ("openings", "closings", "synonyms"))
 # The longest phrases first, as an alternation takes the first that fits.
 _WORDS = re.compile(
     rf"(?<![\w{HIDDEN}-])(?:{'|'.join(sorted(map(re.escape, _SYNONYMS), key=len, reverse=True))})(?![\w{HIDDEN}-])",
