@@ -72,6 +72,25 @@ def test_a_program_that_ends_is_told_with_what_it_may_need(tmp_path: Path) -> No
     ]
 
 
+def test_a_module_that_is_missing_is_laid_on_kevals_python_only_where_that_runs_the_server() -> None:
+    own = _problem(Stdio(command=sys.executable, args=("-c", "import nowhere_to_be_found")))
+    other = _problem(Stdio(command="sh", args=("-c", "echo ModuleNotFoundError >&2")))
+
+    assert "is keval's own Python: activate the server's environment" in own
+    assert other.endswith("its standard error ends:\nModuleNotFoundError")
+
+
+def test_a_certificate_that_is_unknown_to_a_server_is_told_with_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/etc/ours.crt")
+    said = "echo invalid peer certificate: UnknownIssuer >&2"
+
+    told = [
+        _problem(Stdio(command="sh", args=("-c", said), env=env)) for env in ({}, {"SSL_CERT_FILE": "/etc/ours.crt"})
+    ]
+
+    assert ["write env: {SSL_CERT_FILE: '${SSL_CERT_FILE}'}" in each for each in told] == [True, False]
+
+
 def test_relative_command_starts_at_cwd(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     program = tmp_path / "bin" / "server"

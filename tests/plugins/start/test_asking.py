@@ -173,11 +173,23 @@ def test_a_server_is_started_as_soon_as_it_is_named_and_a_wrong_one_loses_nothin
     assert ["pyhton needy.py: server 'pyhton'", *["python needy.py: server 'needy'"] * 2] == [
         re.split(" did not|: command", line)[0] for line in told
     ]
-    assert (2, 3) == (said.count("no TARN_KEY\n"), said.count("or only what it lacks: NAME=VALUE"))
+    assert (2, 3) == (said.count("no TARN_KEY\n"), said.count("or only what it lacks: NAME or NAME=VALUE"))
     assert re.search(r"needy has 1 tool: look_up \(after \d.*s\)\n\nWhich model\?", said)
     assert {"TARN_KEY": "${TARN_KEY}"} == config(at_terminal)["contexts"]["needy"]["env"]
     assert "note: the value of TARN_KEY was not copied into the config" in said
     assert "of-tarn" not in (at_terminal.root / "eval.yaml").read_text(encoding="utf-8")
+
+
+def test_a_variable_that_a_server_lacks_may_be_named_alone(
+    at_terminal: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (at_terminal.root / "needy.py").write_text(NEEDY + look_up("Port 7443."), encoding="utf-8")
+    monkeypatch.setenv("TARN_KEY", "of-tarn-1")
+
+    said = answered("1", "needy.py", "TARN_KEY", "", "asked.jsonl")
+
+    assert (1, 1) == (said.count("Error: "), said.count("needy has 1 tool: look_up"))
+    assert {"TARN_KEY": "${TARN_KEY}"} == config(at_terminal)["contexts"]["needy"]["env"]
 
 
 def test_a_variable_that_a_file_refers_to_is_asked_for_and_neither_shown_nor_written(at_terminal: Project) -> None:

@@ -450,6 +450,7 @@ def test_what_is_wrong_is_told_and_nothing_is_written(filled: Project, case: str
     ("target", "label", "options"),
     [
         ("uvx mcp-server-time --local-timezone UTC", "time", {"args": ["mcp-server-time", "--local-timezone", "UTC"]}),
+        ("uvx --with 'mcp<2' mcp-server-tides", "tides", {"args": ["--with", "mcp<2", "mcp-server-tides"]}),
         ("npx -y @modelcontextprotocol/server-filesystem@2 /", "filesystem", {"command": "npx"}),
         ("env DEBUG=1 python -m acme.search", "acme.search", {"args": ["DEBUG=1", "python", "-m", "acme.search"]}),
         ("docker run -i --rm -e KEY ghcr.io/acme/notes-mcp:1.2", "notes", {"command": "docker"}),

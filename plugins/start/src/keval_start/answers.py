@@ -5,6 +5,7 @@ At most five questions are asked, if a server needs no secret and its tools only
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import time
@@ -242,7 +243,7 @@ def _try(goal: Goal, names: Sequence[str], workplace: Workplace, *, served: bool
     run_to_end(tried(agents_for(goal, names, (), model, workplace), model, workplace, served=served))
 
 
-_LACKING = "type it anew, or only what it lacks: NAME=VALUE for its environment, or a header as NAME: VALUE"
+_LACKING = "type it anew, or only what it lacks: NAME or NAME=VALUE for its environment, or a header as NAME: VALUE"
 
 
 def _servers(goal: Goal, names: Sequence[str], workplace: Workplace, variables: Variables) -> Sequence[ListedServer]:
@@ -251,7 +252,7 @@ def _servers(goal: Goal, names: Sequence[str], workplace: Workplace, variables: 
 
     def read(text: str) -> Sequence[ListedServer]:
         nonlocal last, more
-        if last and re.match(r"[A-Za-z_]\w*=\S*$|[\w-]+: ", text):
+        if last and (text in os.environ or re.match(r"[A-Za-z_]\w*=\S*$|[\w-]+: ", text)):
             more[re.split("[=:]", text)[0]] = text
         else:
             last, more = there[_number(text, len(there)) - 1] if text.isdigit() and there else text, {}

@@ -133,7 +133,9 @@ def with_more(server: Server, more: Sequence[str], variables: Variables) -> Serv
 
 def _telling_word(words: Sequence[str]) -> str:
     """Return the word of a command that says which server it starts, without its folder, scope, version and suffix."""
-    told = [word for word in words if word[:1] != "-" and "=" not in word and Path(word).stem not in _RUNNERS]
+    valued = ("--with", "--from", "--python")
+    free = [word for before, word in zip(("", *words), words, strict=False) if before not in valued]
+    told = [word for word in free if word[:1] != "-" and "=" not in word and Path(word).stem not in _RUNNERS]
     # Options of docker have values of their own, and the image comes after them.
     word = (told[-1] if words[0] in ("docker", "podman") and told else next(iter(told), words[0])).rstrip("/")
     # An npm package may begin with `@`, and has its version behind another one.

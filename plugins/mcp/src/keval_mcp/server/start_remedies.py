@@ -24,6 +24,7 @@ _OF_URLS = (
     ("", r"HTTP (404|405|501)|text/html", "; it is no MCP server: correct the path of the URL"),
 )
 _VARIABLE = re.compile(r"\b([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b")
+_TRUSTED = ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE")
 _NEEDED = re.compile(r"KeyError|\b(set|required?|missing|environment|variable|provide|need|not found|undefined)", re.I)
 
 
@@ -37,6 +38,8 @@ def start_remedy(server: ServerAddress, reason: str, said: str) -> str:
     if "closed" not in reason:
         return ""
     needed = [name for line in said.splitlines() if _NEEDED.search(line) for name in _VARIABLE.findall(line)]
+    if re.search("UnknownIssuer|CERTIFICATE_VERIFY|issuer certificate|self.signed cert", said):
+        needed = [each for each in _TRUSTED if each in os.environ]  # with which this machine trusts its network
     if name := next((each for each in needed if each not in server.env), None):
         written = f"write env: {{{name}: '${{{name}}}'}} (with `keval init`: --env {name})"
         return f"; it seems to need a variable: {written}, and export that"

@@ -24,6 +24,7 @@ from mcp.types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND, PARSE
 
 from keval.errors import ServerLostError
 from keval.execute.shielding import settle
+from keval.processes import supervised
 from keval.records.servers import McpServer
 from keval.seams.contexts import ServerSpec
 from keval_mcp.server.audience import Audience
@@ -355,10 +356,11 @@ class Upstream:
                 problem += f"\nit sent what is no MCP message: {self._junk.first}"
         said = self._log.tail()
         ending = f"\nits standard error ends:\n{said}" if said else ""
-        command = self.server.command if isinstance(self.server, ServerSpec) else None
+        ran = (self.server.command or "", *self.server.args) if isinstance(self.server, ServerSpec) else ()
+        ran = ran[len(supervised(())) :]  # without keval's supervisor of the server
         # A bare `python` is keval's own where no environment is active, and has not the server's packages.
-        if "ModuleNotFoundError" in said and command and os.path.dirname(command) == os.path.dirname(sys.executable):
-            ending += f"\n{command} is keval's own Python: activate the server's environment, or give its Python's path"
+        if "ModuleNotFoundError" in said and ran and os.path.dirname(ran[0]) == os.path.dirname(sys.executable):
+            ending += f"\n{ran[0]} is keval's own Python: activate the server's environment, or give its Python's path"
         return error(f"server '{self.server.name}' {problem}{ending}", kind=kind)
 
 
