@@ -35,15 +35,16 @@ question by question: keval compare 20260101-120000-aaaa 20260103-120000-aaaa
 what changed, in full: keval history --changes 20260103-120000-aaaa
 """
 NARROW = """\
-rated: rating, difference and 95 % interval
+rated: rating, mean and 95 % interval
                                    one
-                                   with_docs
-run                    questions   against baseline
-20260102-120000-aaaa   12 × 1      +0.00 [-0.22, +0.22]
+run                    questions   with_docs
+20260102-120000-aaaa   12 × 1      0.22 [0.21, 0.23] ↓
   answers of agent one
-20260101-120000-aaaa   12 × 1      +0.00 [-0.22, +0.22]
+20260101-120000-aaaa   12 × 1      0.82 [0.81, 0.83]
   the first run
 
+↑ ↓ the interval lies above or below that of the run it is
+  held against: a cautious sign of a change
 other metrics: characters
 question by question:
   keval compare 20260101-120000-aaaa 20260102-120000-aaaa
@@ -92,7 +93,7 @@ def test_a_narrow_terminal_shows_all_of_it_in_less_width(project: Project) -> No
     rated(project, 1, 0.8)
     rated(project, 2, 0.2)
 
-    assert NARROW == shown(project, 60, TrendChoice(effects=True))
+    assert NARROW == shown(project, 60, TrendChoice(conditions=["with_docs"]))
 
 
 def test_small_figures_have_more_decimals(project: Project) -> None:
@@ -105,15 +106,14 @@ def test_machines_get_all_of_it_as_json(project: Project) -> None:
     rated(project, 1, 0.2)
     rated(project, 2, 0.8)
 
-    (found,) = project.keval("history", "--effects", "--json").data
+    (found,) = project.keval("history", "--condition", "baseline", "--json").data
 
-    assert ("rated", "number/rating", "effects") == (found["evaluation"], found["metric"], found["of"])
+    assert ("rated", "number/rating") == (found["evaluation"], found["metric"])
     latest, first = found["runs"]
     assert ("results/rated/20260101-120000-aaaa", True) == (latest["before"], latest["asks_the_same"])
     assert ["answers of agent"] == [change["kind"] for change in latest["changes"]]
     (point,) = first["points"]
-    assert {"agent": "one", "condition": "baseline", "run": None} == point["against"]
-    assert (12, 0.0, "unclear", None) == (point["n"], point["value"], point["verdict"], point["step"])
+    assert ("one", "baseline", 12, None) == tuple(point[key] for key in ("agent", "condition", "n", "step"))
 
 
 def test_runs_that_are_left_out_are_named(project: Project) -> None:

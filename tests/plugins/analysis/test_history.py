@@ -267,16 +267,13 @@ def test_a_run_with_another_scale_has_no_point(project: Project) -> None:
     assert (2, 0) == (len(latest.points), len(first.points))
 
 
-def test_effects_and_arms_are_chosen(project: Project) -> None:
+def test_arms_and_a_number_of_runs_are_chosen(project: Project) -> None:
     for day in (1, 2, 3):
         rated(project, day)
 
-    effects = trend(project, TrendChoice(effects=True))
     baseline = trend(project, TrendChoice(conditions=["baseline"]))
     latest = trend(project, TrendChoice(limit=1))
 
-    (series,) = effects.series
-    assert ("with_docs", "baseline") == (series.condition, series.against and series.against.condition)
     assert (["baseline"], 3) == ([each.condition for each in baseline.series], len(baseline.runs))
     assert (1, 2, "rated/20260102-120000-aaaa") == (len(latest.runs), latest.unshown, latest.runs[0].before)
 

@@ -76,17 +76,16 @@ def test_points_are_drawn_with_their_intervals_and_lead_to_their_runs(results: P
 
 
 def test_what_is_followed_is_in_the_url(results: Path) -> None:
-    queries = ["?metric=characters", "?of=effects", "?evaluation=nothing", "?metric=nothing"]
+    queries = ["?metric=characters", "?evaluation=nothing", "?metric=nothing"]
 
     with viewing.served(results) as running, client_of(running) as client:
         pages = {query: client.get(f"/history{query}") for query in queries}
 
-    assert [200, 200, 404, 404] == [page.status_code for page in pages.values()]
+    assert [200, 404, 404] == [page.status_code for page in pages.values()]
     assert "characters, less is better</option>" in pages["?metric=characters"].text
-    assert "against baseline" in pages["?of=effects"].text
     assert "There is no finished run of &#39;nothing&#39;; there are: rated." in pages["?evaluation=nothing"].text
     assert "there is no metric &#39;nothing&#39;" in pages["?metric=nothing"].text
-    assert "left out (unfinished): other/20260104-120000-aaaa" in pages["?of=effects"].text
+    assert "left out (unfinished): other/20260104-120000-aaaa" in pages["?metric=characters"].text
 
 
 def test_an_evaluation_without_the_metric_shows_its_own(results: Path) -> None:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from keval.cli.console import safe
 from keval.errors import typed
-from keval.records.formats import counted, interval, number, signed
+from keval.records.formats import counted, interval, number
 from keval.records.models import dollars
 from keval.records.scores import Scorer
 from keval.store.run import Run
@@ -73,7 +73,7 @@ class HistoryRow:
 
 @attrs.frozen
 class HistoryTable:
-    """A trend in words: `metric` names it, and `titles` are agent, condition and what that is against by series.
+    """A trend in words: `metric` names it, and `titles` are agent and condition by series.
 
     The rows are newest first. All models of a `simulated` table were simulated, which no row remarks.
     """
@@ -81,7 +81,7 @@ class HistoryTable:
     trend: Trend
     metric: str
     others: Mapping[Scorer, str]
-    titles: tuple[tuple[str, str, str], ...]
+    titles: tuple[tuple[str, str], ...]
     rows: tuple[HistoryRow, ...]
     simulated: bool
 
@@ -101,19 +101,16 @@ def history_table(trend: Trend) -> HistoryTable:
     return HistoryTable(trend, metric, others, tuple(map(_titles, trend.series)), tuple(rows), simulated)
 
 
-def _titles(series: TrendSeries) -> tuple[str, str, str]:
-    against = series.against
-    other = "" if against is None else against.condition if against.agent == series.agent else against.agent
-    return one_line(series.agent), one_line(series.condition), one_line(f"against {other}") if other else ""
+def _titles(series: TrendSeries) -> tuple[str, str]:
+    return one_line(series.agent), one_line(series.condition)
 
 
 def _cell(point: TrendPoint | None, run: TrendRun, trend: Trend, places: int) -> HistoryCell:
     """Return a figure with its interval, and the number of samples where it is not over all of a run's."""
     if point is None or point.value is None:
         return HistoryCell("–")
-    told = signed if trend.effects else number
-    parts = [told(point.value, places)]
-    if within := interval(point.ci_low, point.ci_high, places, signs=trend.effects):
+    parts = [number(point.value, places)]
+    if within := interval(point.ci_low, point.ci_high, places):
         parts.append(within)
     if point.n != run.samples:
         parts.append(f"n={point.n}")
@@ -181,8 +178,8 @@ def _versions(changes: Sequence[PartChange]) -> Iterator[str]:
 _STYLES = {"better": "green", "worse": "red", "": ""}
 _GAP = 3
 _HEADS = ("run", "questions")
-_TITLES = 3
-"""Lines above the points of a column: agent, condition, and what it is held against."""
+_TITLES = 2
+"""Lines above the points of a column: agent and condition."""
 
 
 def describe_history(trends: Iterable[Trend], root: Path) -> list[dict[str, Any]]:
@@ -191,7 +188,6 @@ def describe_history(trends: Iterable[Trend], root: Path) -> list[dict[str, Any]
         {
             **picked(trend, "evaluation", "metric", "judge"),
             "scale": to_plain(trend.scale),
-            "of": "effects" if trend.effects else "means",
             "runs": [_described(run, root) for run in trend.runs],
         }
         for trend in trends
@@ -230,8 +226,7 @@ def _simulated(width: int) -> Text:
 
 def _title(table: HistoryTable, width: int, told: bool) -> Iterator[Text]:
     """Yield what is shown, and that models were simulated unless that was `told`."""
-    what = f"{'difference' if table.trend.effects else 'mean'} and 95 % interval"
-    yield Text(f"{one_line(table.trend.evaluation)}: {table.metric}, {what}", "bold")
+    yield Text(f"{one_line(table.trend.evaluation)}: {table.metric}, mean and 95 % interval", "bold")
     if table.simulated and not told:
         yield _simulated(width)
 

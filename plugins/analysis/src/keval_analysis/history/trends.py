@@ -1,4 +1,4 @@
-"""The means or effects of an evaluation's runs by one metric, and what each run changed against the one before it."""
+"""The means of an evaluation's runs by one metric, and what each run changed against the one before it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import attrs
 
 from keval.records.scores import Scale, Scored
 from keval_analysis.composition import PartChange, changed_parts
-from keval_analysis.findings.effects import Arm, OfArm, Verdict
+from keval_analysis.findings.effects import OfArm
 from keval_analysis.findings.summary import Cost, ScorerScale
 from keval_analysis.scorer_names import named_scorers
 
@@ -22,14 +22,12 @@ _VERDICTS = "SELECT verdict FROM gates WHERE run = ?"
 
 @attrs.frozen
 class TrendSeries(OfArm):
-    """An arm whose means are followed, or `against` another one, its differences to that one."""
-
-    against: Arm | None = None
+    """An arm whose means are followed."""
 
 
 @attrs.frozen
 class TrendPoint:
-    """A mean or a difference in one run, over `n` samples, with its 95 % interval.
+    """A mean in one run, over `n` samples, with its 95 % interval.
 
     `step` says that the interval lies above or below that of the run before, and that both asked the same questions. It
     is a cautious sign: two intervals of one width miss each other by chance in 6 of 1,000 cases, and of any widths in
@@ -40,7 +38,6 @@ class TrendPoint:
     value: float | None
     ci_low: float | None
     ci_high: float | None
-    verdict: Verdict | None = None
     step: Step | None = None
 
     def stepped_from(self, before: TrendPoint | None) -> TrendPoint:
@@ -95,20 +92,14 @@ class Trend(Scored):
     runs: tuple[TrendRun, ...]
     unshown: int = 0
 
-    @property
-    def effects(self) -> bool:
-        """Whether differences are followed, and not means."""
-        return any(series.against for series in self.series)
-
 
 @attrs.frozen
 class TrendChoice:
-    """Which trend is asked for: the metric by its name, arms by their names, means or effects, and how many runs."""
+    """Which trend is asked for: the metric by its name, arms by their names, and how many runs."""
 
     metric: str | None = None
     agents: Sequence[str] = ()
     conditions: Sequence[str] = ()
-    effects: bool = False
     limit: int | None = None
 
     def has(self, series: TrendSeries, ablated: Iterable[str]) -> bool:
@@ -169,7 +160,7 @@ def trend_of(database: sqlite3.Connection, evaluation: str, choice: TrendChoice)
     shown, unshown = rows[: choice.limit], len(rows[choice.limit :]) if choice.limit else 0
     scorer = chosen[0]
     before = _befores(rows)
-    points = _points(database, evaluation, scorer, effects=choice.effects)
+    points = _points(database, evaluation, scorer)
     made_of = _parts(database, {name for row in shown for name in (row["run"], before[row["run"]][0]) if name})
     ablated = {name for (name,) in database.execute("SELECT condition FROM arms WHERE ablation_of IS NOT NULL")}
     series = dict.fromkeys(each for row in shown for each in points.get(row["run"], ()) if choice.has(each, ablated))
@@ -234,25 +225,21 @@ def _befores(rows: Sequence[sqlite3.Row]) -> dict[str, tuple[str | None, bool]]:
 
 
 def _points(
-    database: sqlite3.Connection, evaluation: str, scorer: ScorerScale, *, effects: bool
+    database: sqlite3.Connection, evaluation: str, scorer: ScorerScale
 ) -> dict[str, dict[TrendSeries, TrendPoint]]:
     """Return the points of the runs that have the scorer on its scale, by run and series."""
-    table, value = ("effects", "difference") if effects else ("scores", "mean")
     rows = database.execute(
-        f"""
-        SELECT found.*, {value} AS value FROM {table} AS found JOIN runs USING (run) JOIN scorers USING (run, metric)
-        WHERE evaluation = :evaluation AND metric = :metric AND found.judge IS :judge AND scorers.judge IS :judge
-        AND (low, high, better) = (:low, :high, :better) ORDER BY found.rowid
-        """,  # noqa: S608
+        """
+        SELECT scores.* FROM scores JOIN runs USING (run) JOIN scorers USING (run, metric)
+        WHERE evaluation = :evaluation AND metric = :metric AND scores.judge IS :judge AND scorers.judge IS :judge
+        AND (low, high, better) = (:low, :high, :better) ORDER BY scores.rowid
+        """,
         {"evaluation": evaluation, "metric": scorer.metric, "judge": scorer.judge, **attrs.asdict(scorer.scale)},
     )
     points: dict[str, dict[TrendSeries, TrendPoint]] = {}
     for row in rows:
-        against = Arm(row["against_agent"], row["against_condition"]) if effects else None
-        verdict = row["verdict"] if effects else None
-        point = TrendPoint(row["n"], row["value"], row["ci_low"], row["ci_high"], verdict)
-        # A contrast that is an effect of its condition, too, comes after that.
-        points.setdefault(row["run"], {}).setdefault(TrendSeries(row["agent"], row["condition"], against), point)
+        point = TrendPoint(row["n"], row["mean"], row["ci_low"], row["ci_high"])
+        points.setdefault(row["run"], {})[TrendSeries(row["agent"], row["condition"])] = point
     return points
 
 

@@ -19,7 +19,6 @@ _LISTED = 10
 @click.option("--metric", metavar="NAME", help="Follow this metric, or this rubric by one judge: NAME@JUDGE.")
 @click.option("--agent", "agents", multiple=True, metavar="NAME", help="Only this agent.")
 @click.option("--condition", "conditions", multiple=True, metavar="LABEL", help="Only this condition.")
-@click.option("--effects", is_flag=True, help="Follow effects, and not means.")
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
@@ -40,7 +39,6 @@ def command(
     limit: int | None,
     changes: tuple[str, ...],
     output_dir: Path,
-    effects: bool,
     as_json: bool,
 ) -> None:
     """Show the finished runs of each evaluation, the newest first: a metric of each arm, and what each run changed.
@@ -70,7 +68,7 @@ def command(
             print_json([])
         return
     # Programs get all runs; only for people there is a usual limit.
-    choice = TrendChoice(metric, agents, conditions, effects, limit or (None if as_json else _LISTED))
+    choice = TrendChoice(metric, agents, conditions, limit or (None if as_json else _LISTED))
     with open_history(output_dir, runs) as database:
         known = evaluations_of(database)
         for name in names:

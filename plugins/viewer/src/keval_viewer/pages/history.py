@@ -16,7 +16,7 @@ from keval_analysis.history.database import open_history
 from keval_analysis.history.trends import TrendChoice, evaluations_of, trend_of
 from keval_report.history import HistoryTable, history_table, left_out_texts
 from keval_viewer.page import Page, every_url, rendered, run_url, viewer_of
-from keval_viewer.report_page.rendering import axis_around_zero, axis_of
+from keval_viewer.report_page.rendering import axis_of
 
 _MOST = 40
 """Runs that are shown until all are asked for."""
@@ -30,7 +30,6 @@ def _history(request: Request) -> Response:
     runs = viewer_of(request).runs
     choice = TrendChoice(
         metric=asked.get("metric") or None,
-        effects=asked.get("of") == "effects",
         limit=None if asked.get("all") else _MOST,
     )
     with open_history(runs.root, runs.all()) as database:
@@ -52,7 +51,6 @@ def _history(request: Request) -> Response:
         "history.html",
         evaluations=evaluations,
         evaluation=evaluation,
-        effects=choice.effects,
         table=table,
         # The metrics that can be followed, the one that is first: as a URL names them, and for people.
         metrics=[
@@ -72,7 +70,7 @@ def _drawn(table: HistoryTable) -> dict[str, Any]:
     points = [cell.point for row in table.rows for cell in row.cells if cell.point]
     values = [value for each in points for value in (each.value, each.ci_low, each.ci_high) if value is not None]
     finite = filter(math.isfinite, values)
-    axis = axis_around_zero(finite) if table.trend.effects else axis_of(table.trend.scale, finite)
+    axis = axis_of(table.trend.scale, finite)
     upwards = attrs.evolve(axis, width=_HEIGHT)
     return {
         "placed": [(_PITCH * (number + 0.5), row) for number, row in enumerate(reversed(table.rows))],
