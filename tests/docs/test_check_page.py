@@ -22,10 +22,12 @@ def test_the_page_shows_what_a_check_finds(project: Project) -> None:
     for name, text in re.findall(r"^`([\w.]+)`:\n\n```\w+\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
         (project.root / name).write_text(text, encoding="utf-8")
     (command,) = re.findall(r"^```console\nkeval (.*?)\n```", PAGE, re.MULTILINE)
-    (printed,) = re.findall(r"^```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    printed, untrusted = re.findall(r"^```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
     outcome = project.keval(*command.split())
 
+    (judge,) = (DOCS.parent / "examples" / "real-model" / "judge").glob("check-*")
+    assert untrusted in project.keval("check", str(judge)).stdout
     assert (1, printed) == (outcome.code, re.sub(r"\d{8}-\d{6}-[0-9a-f]{4}", "RUN", outcome.stdout))
 
 
