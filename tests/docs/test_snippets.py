@@ -243,9 +243,6 @@ def test_yaml_is_a_valid_part_of_a_config(folder: Project, block: str) -> None:
         record.write_text(yaml.safe_dump([{"question": "How?", **given}], default_flow_style=False), encoding="utf-8")
         assert given["facts"].keys() == read_dataset(DatasetFile(record)).samples[0].facts.keys()
         return
-    if "faults" in given:
-        (folder.root / "faults.yaml").write_text(block, encoding="utf-8")
-        given = {"middleware": [{"disturb": {"path": "faults.yaml"}}]}
     if "tasks" in given:
         (folder.root / "coder.yaml").write_text(block, encoding="utf-8")
         given = {"middleware": [{"simulated/coder": {"path": "coder.yaml"}}]}

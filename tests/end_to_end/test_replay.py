@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 import pytest
 
-from keval_gateway.disturb import Draw, read_faults
+from keval_gateway.disturb import Disturb, Fault
 from tests.conftest import Outcome, Project
 from tests.end_to_end.bookkeeping import AGENTS, GALLERY, SAMPLES, Clerk, processes, server, write
 from tests.end_to_end.servers.model import gateway
@@ -27,17 +27,16 @@ URLS = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
 NO_VENDOR: Mapping[str, str | None] = dict.fromkeys((*KEYS, *URLS))
 """An environment without keys, and without the addresses that led to the gateway."""
 
-FAULTS = """
-faults:
-  - {status: 429, retry_after: 0, share: 8%}
-  - {status: 529, retry_after: "in a while", share: 5%}
-  - {status: 503, share: 5%}
-  - {drop: before, share: 8%}
-  - {drop: midway, share: 8%}
-  - {stall_seconds: 0.05, share: 5%}
-  - {content_type: text/html, share: 8%}
-  - {truncate: true, share: 8%}
-"""
+FAULTS = (
+    Fault("8%", status=429, retry_after=0),
+    Fault("5%", status=529, retry_after="in a while"),
+    Fault("5%", status=503),
+    Fault("8%", drop="before"),
+    Fault("8%", drop="midway"),
+    Fault("5%", stall_seconds=0.05),
+    Fault("8%", content_type="text/html"),
+    Fault("8%", truncate=True),
+)
 
 
 @attrs.frozen
@@ -62,9 +61,11 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def record(agent: str, project: Project, disturb: Draw | None = None, **changes: Any) -> Recorded:
+def record(
+    agent: str, project: Project, draw: Disturb | None = None, made: Counter[Fault] | None = None, **changes: Any
+) -> Recorded:
     write(project, agent, **changes)
-    with gateway(Clerk(), disturb) as environ:
+    with gateway(Clerk(), draw, made) as environ:
         outcome = project.run("eval.yaml", "--record", "-j", "8", env=environ)
     assert 3 == outcome.code, outcome.stderr
     return Recorded(agent, project, project.run_directory(), processes(project))
@@ -222,12 +223,11 @@ def test_what_changed_is_named_by_the_miss(recorded: Recorded, change: str, name
 
 @pytest.mark.slow
 def test_faults_of_every_kind_are_replayed(project: Project) -> None:
-    project.write(faults_yaml=FAULTS)
-    draw = Draw(read_faults(project.root / "faults.yaml"))
-    recorded = record("gadk", project, draw)
+    made = Counter[Fault]()
+    recorded = record("gadk", project, Disturb(FAULTS), made)
 
     outcome, run = replay(recorded, "-j", "16")
 
     assert 3 == outcome.code, outcome.stderr
-    assert 8 == len(draw.made)
+    assert 8 == len(made)
     assert "" == different(recorded, run)

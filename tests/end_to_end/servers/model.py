@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,8 +12,9 @@ from starlette.types import ASGIApp
 
 from keval_gateway import Respond, wire_urls
 from keval_gateway.app import build_app
-from keval_gateway.disturb import Draw
+from keval_gateway.disturb import Disturb, Fault
 from keval_loopback.serving import serve
+from tests.end_to_end.servers.disturbed import Disturbed
 
 __all__ = ["gateway", "served"]
 
@@ -40,9 +42,12 @@ def served(app: ASGIApp) -> Iterator[str]:
 
 
 @contextmanager
-def gateway(respond: Respond, disturb: Draw | None = None) -> Iterator[dict[str, str]]:
-    """Run a gateway in a thread, as the environment that leads to it."""
-    with served(build_app(respond, disturb=disturb)) as base:
+def gateway(
+    respond: Respond, draw: Disturb | None = None, made: Counter[Fault] | None = None
+) -> Iterator[dict[str, str]]:
+    """Run a gateway in a thread, as the environment that leads to it; `made` counts the faults that are drawn."""
+    app = build_app(respond)
+    with served(app if draw is None else Disturbed(app, draw, Counter() if made is None else made)) as base:
         urls = wire_urls(base)
         yield {
             "OPENAI_BASE_URL": urls["openai-chat"],

@@ -124,23 +124,6 @@ def test_sigterm_ends_it_at_once(script: str, tmp_path: Path) -> None:
     assert took < 5
 
 
-@pytest.mark.usefixtures("doubles_installed")
-def test_it_says_at_its_end_which_faults_it_made(tmp_path: Path) -> None:
-    faults = tmp_path / "faults.yaml"
-    faults.write_text("faults: [{status: 503, retry_after: 7, share: 100%}]", encoding="utf-8")
-    told = tmp_path / "told"
-
-    with told.open("w", encoding="utf-8") as errors:
-        options = ["--no-token", f"--disturb={faults}"]
-        with serving(*options, environ={}, errors=errors) as (shown, process):
-            met = ask(re.findall(r"OPENAI_BASE_URL=(\S+)", shown)[0], "any")
-            process.send_signal(signal.SIGINT)
-            code = process.wait(timeout=20)
-
-    assert (0, 503, "7") == (code, met.status_code, met.headers["retry-after"])
-    assert "faults made: 1 (1 × status 503)\n" == told.read_text(encoding="utf-8")
-
-
 @contextmanager
 def serving(
     *options: str, environ: Mapping[str, str], errors: IO[str] | None = None

@@ -1,106 +1,83 @@
-"""Faults on purpose: what a file of faults may say, which requests are hit, and what a client meets."""
+"""Faults on purpose: what the options of `disturb` may say, which requests are hit, and what a client meets."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import random
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
-import httpx
 import pytest
-from click.testing import CliRunner
 
-from keval_gateway import ChatReply, ChatRequest
-from keval_gateway.app import build_app
-from keval_gateway.command import gateway
-from keval_gateway.disturb import Draw, Fault, Faults
-from keval_loopback.serving import serve
+from keval.errors import ModelError
+from keval.records.models import Asker, ModelRequest, ModelResponse, Next
+from keval_gateway.disturb import Disturb, Fault
 from tests.conftest import Project
 
 WRONG = {
-    "faults:\n  - {status: 429, shar: 5%}": ["2:19: unknown key 'shar'; did you mean 'share'?", "the key 'share' is"],
-    "faults: []\nspeed: 3": ["2:1: unknown key 'speed'; did you mean 'seed'?"],
-    "faults:\n  - {status: 429, share: 60%}\n  - {drop: before, share: 0.5}": ["2:3: 'faults' must have shares of at"],
-    "faults:\n  - {status: 429, share: much}": ["2:26: 'share' must be a part of all requests, such as 5% or 0.05"],
-    "faults:\n  - {status: 429, share: 5}": ["2:26: 'share' must be a part of all requests, such as 5% or 0.05: 5"],
-    "faults:\n  - {status: 200, share: 5%}": ["2:14: 'status' must be the HTTP status of a refusal, from 400 to"],
-    "faults:\n  - {status: 429, drop: before, share: 5%}": ["2:5: a fault is one of status, drop, stall_seconds"],
-    "faults:\n  - {share: 5%}": ["2:5: a fault is one of status, drop, stall_seconds"],
-    "faults:\n  - {drop: after, share: 5%}": ["2:12: expected before or midway, got 'after'"],
-    "faults:\n  - {drop: before, retry_after: 1, share: 5%}": ["2:33: 'retry_after' must stand beside a status"],
-    'faults:\n  - {status: 429, retry_after: "1\\r\\nx: y", share: 5%}': ["2:32: 'retry_after' must be one line of"],
-    "faults:\n  - {stall_seconds: 0, share: 5%}": ["2:21: 'stall_seconds' must be > 0"],
-    "seed: 3": ["the key 'faults' is missing"],
-    "- status": ["1:1: a file of faults is a mapping with faults:"],
+    "[{status: 429, shar: 5%}]": ["unknown key 'shar'; did you mean 'share'?"],
+    "[], speed: 3": ["unknown key 'speed'; did you mean 'seed'?"],
+    "[{status: 429, share: 60%}, {drop: before, share: 0.5}]": ["'faults' must have shares of at"],
+    "[{status: 429, share: much}]": ["'share' must be a part of all requests, such as 5% or 0.05"],
+    "[{status: 429, share: 5}]": ["'share' must be a part of all requests, such as 5% or 0.05: 5"],
+    "[{status: 200, share: 5%}]": ["'status' must be the HTTP status of a refusal, from 400 to"],
+    "[{status: 429, drop: before, share: 5%}]": ["a fault is one of status, drop, stall_seconds"],
+    "[{share: 5%}]": ["a fault is one of status, drop, stall_seconds"],
+    "[{drop: after, share: 5%}]": ["expected before or midway, got 'after'"],
+    "[{drop: before, retry_after: 1, share: 5%}]": ["'retry_after' must stand beside a status"],
+    '[{status: 429, retry_after: "1\\r\\nx: y", share: 5%}]': ["'retry_after' must be one line of"],
+    "[{stall_seconds: 0, share: 5%}]": ["'stall_seconds' must be > 0"],
+    "[], path: faults.yaml": ["unknown key 'path'"],
+    "": ["5:23: expected a list, got nothing"],
 }
 
 
-@pytest.mark.parametrize("text", WRONG)
-def test_a_wrong_file_is_told_with_the_place_of_each_error(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "faults.yaml"
-    path.write_text(text, encoding="utf-8")
-
-    result = CliRunner().invoke(gateway, ["--responder=scripted", f"--disturb={path}"])
-
-    assert 2 == result.exit_code
-    assert [True] * len(WRONG[text]) == [problem in result.output for problem in WRONG[text]], result.output
-    assert f"{path}:" in result.output
-
-
-WITHIN = {
-    "{path: faults.yaml}": "/faults.yaml:2:5: a fault is one of status, drop,",
-    "{faults: [{share: 5%}]}": "eval.yaml:5:24: a fault is one of status, drop,",
-    "{}": "give `path:` of a file of faults, or `faults:` themselves, one of the two",
-    "{path: faults.yaml, faults: [{drop: before, share: 5%}]}": "one of the two",
-    "{path: nowhere.yaml}": "/nowhere.yaml: cannot be read:",
-}
-
-
-@pytest.mark.parametrize("options", WITHIN)
-def test_wrong_options_of_the_middleware_are_told_before_the_run(project: Project, options: str) -> None:
+@pytest.mark.parametrize("faults", WRONG)
+def test_wrong_faults_are_told_with_their_places_before_the_run(project: Project, faults: str) -> None:
     project.write(
         eval_yaml=f"""
             dataset: {{path: questions.jsonl}}
             agents: {{openai: {{model: simulated/any}}}}
             metrics: [basic/turns]
             middleware:
-              - disturb: {options}
+              - disturb: {{faults: {faults}}}
             """,
         questions_jsonl='{"question": "How?"}\n',
-        faults_yaml="faults:\n  - {share: 5%}\n",
     )
 
     outcome = project.keval("validate", "eval.yaml")
 
-    assert (2, True, True) == (outcome.code, "eval.yaml:5:" in outcome.stderr, WITHIN[options] in outcome.stderr)
+    assert (2, True) == (outcome.code, "eval.yaml:5:" in outcome.stderr), outcome.stderr
+    assert [True] * len(WRONG[faults]) == [problem in outcome.stderr for problem in WRONG[faults]], outcome.stderr
 
 
 def test_the_faults_of_a_request_are_the_same_in_whatever_order_requests_come() -> None:
-    faults = Faults((Fault("5%", status=429), Fault(0.02, status=500), Fault("1 %", drop="before")), seed=3)
+    faults = (Fault("5%", status=429), Fault(0.02, status=500), Fault("1 %", drop="before"))
     requests = [f"{number}".encode() for number in range(5_000)] * 4
     rng = random.Random(1)
 
-    def drawn(draw: Draw) -> dict[bytes, list[str]]:
-        found: dict[bytes, list[str]] = {}
+    def drawn(seed: int) -> dict[bytes, list[Fault | None]]:
+        draw, found = Disturb(faults, seed), dict[bytes, list[Fault | None]]()
         for request in requests:
-            found.setdefault(request, []).append(str(draw.fault(request)))
+            found.setdefault(request, []).append(draw.fault(request))
         return found
 
-    first, other = Draw(faults), drawn(Draw(Faults(faults.faults, seed=4)))
-    in_order = drawn(first)
+    in_order, other = drawn(3), drawn(4)
     rng.shuffle(requests)
-    shuffled = drawn(Draw(faults))
+    shuffled = drawn(3)
 
     assert in_order == shuffled != other
-    for fault, expected in zip(faults.faults, (1_000, 400, 200), strict=True):
-        assert abs(first.made[str(fault)] - expected) < 5 * expected**0.5  # five times the standard deviation
+    made = Counter(fault for each in in_order.values() for fault in each)
+    for fault, expected in zip(faults, (1_000, 400, 200), strict=True):
+        assert abs(made[fault] - expected) < 5 * expected**0.5  # five times the standard deviation
     # A request that is repeated meets a fault of its own.
     assert 4 < len({tuple(each) for each in in_order.values()})
 
 
-ANSWER = "It is mild." * 20
+ANSWER = b'{"answer": "It is mild."}'
+REQUEST = ModelRequest("m", "openai-chat", "POST", "/chat/completions", {}, b"{}", Asker("agent", "one", "t", 1))
 MET: Mapping[str, tuple[Fault, Any]] = {
     "seconds": (Fault(1, status=429, retry_after=2), (429, "2", "application/json", True)),
     "a fraction": (Fault(1, status=503, retry_after=0.5), (503, "0.5", "application/json", True)),
@@ -112,50 +89,36 @@ MET: Mapping[str, tuple[Fault, Any]] = {
     "without": (Fault(1, status=500), (500, None, "application/json", True)),
     "a page": (Fault(1, content_type="text/html"), (200, None, "text/html", False)),
     "truncated": (Fault(1, truncate=True), (200, None, "application/json", False)),
-    "dropped": (Fault(1, drop="before"), httpx.RemoteProtocolError),
-    "broken off": (Fault(1, drop="midway"), httpx.RemoteProtocolError),
+    "dropped": (Fault(1, drop="before"), "the connection was closed before the response (disturb)"),
+    "broken off": (Fault(1, drop="midway"), "the connection was closed midway (disturb)"),
     "stalled": (Fault(1, stall_seconds=0.01), (200, None, "application/json", True)),
 }
 
 
 @pytest.mark.parametrize("case", MET)
-def test_a_client_meets_the_fault_that_is_drawn(case: str) -> None:
+def test_a_request_meets_the_fault_that_is_drawn(case: str) -> None:
     fault, wanted = MET[case]
-    asked: list[ChatRequest] = []
+    asked: list[ModelRequest] = []
 
-    def respond(request: ChatRequest) -> ChatReply:
+    async def send(request: ModelRequest) -> ModelResponse:
         asked.append(request)
-        return ChatReply(ANSWER)
+        return ModelResponse.of(200, {"content-type": "application/json"}, ANSWER)
 
-    async def scenario() -> Sequence[Any]:
-        draw = Draw(Faults((fault,)))
-        async with serve(build_app(respond, disturb=draw)) as base, httpx.AsyncClient() as client:
-            met = [await ask(client, base, stream=stream) for stream in (False, True)]
-            assert {str(fault): 2} == draw.made
-            return met
-
-    whole, streamed = asyncio.run(scenario())
-
-    assert wanted == whole
-    if isinstance(wanted, type):
-        assert wanted == streamed
-    else:
-        assert wanted[:2] == streamed[:2]
-    # Who answers is asked only where something of the answer is used.
-    assert (2 if case in ("truncated", "broken off", "stalled") else 0) == len(asked)
+    assert wanted == asyncio.run(met(Disturb((fault,)), send))
+    # The endpoint is asked only where something of the answer is used.
+    assert (1 if case in ("truncated", "broken off", "stalled") else 0) == len(asked)
 
 
-async def ask(client: httpx.AsyncClient, base: str, *, stream: bool) -> Any:
-    """Ask once: the status, headers and whether the body is JSON, or the class of the error."""
-    body = {"model": "m", "stream": stream, "messages": [{"role": "user", "content": "How is it?"}]}
+async def met(middleware: Disturb, send: Next) -> Any:
+    """The status, headers and whether the body is JSON, or how the body ended."""
+    response = await middleware.handle(REQUEST, send)
     try:
-        response = await client.post(f"{base}/openai/v1/chat/completions", json=body)
-    except httpx.TransportError as error:
-        return type(error)
+        body = await response.read()
+    except ModelError as error:
+        return str(error)
     try:
-        response.json()
+        json.loads(body)
         readable = True
     except ValueError:
         readable = False
-    kind = response.headers["content-type"].partition(";")[0]
-    return response.status_code, response.headers.get("retry-after"), kind, readable
+    return response.status, response.headers.get("retry-after"), response.headers["content-type"], readable

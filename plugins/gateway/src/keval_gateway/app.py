@@ -17,17 +17,14 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from keval_gateway.admission import admit, check_schemas, read_body
 from keval_gateway.chat import ChatReply, ChatRequest, ModelFault, Observe, Respond
-from keval_gateway.disturb import PAGE, Draw, Fault, first_half, refusal
 from keval_gateway.protocols import WireProtocol
 from keval_gateway.protocols.anthropic import AnthropicMessages
 from keval_gateway.protocols.gemini import GeminiContent
 from keval_gateway.protocols.openai import OpenAIChat, OpenAIResponses
 from keval_gateway.protocols.protocol import complete
-from keval_loopback.serving import CLOSE
 
 _log = logging.getLogger(__name__)
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -44,17 +41,15 @@ def build_app(
     observe: Observe | None = None,
     latency: float = 0.0,
     pause: float = 0.0,
-    disturb: Draw | None = None,
 ) -> Starlette:
     """Return the application that answers every protocol with `respond`.
 
     With `token`, it must come as the API key, in any of the forms the SDKs send one. `observe` is told of every
     request before it is answered. `latency` is how many seconds after its request an answer is sent at the earliest.
     `pause` is how many seconds pass between the events of an answer that is streamed to somebody who watches, as the
-    header `x-keval-watched` says; without it they are sent at once. `disturb` draws the faults that hit requests; with
-    it, the application is to be served by `serve`.
+    header `x-keval-watched` says; without it they are sent at once.
     """
-    gate = _Gate(respond, token, observe, latency, pause, disturb)
+    gate = _Gate(respond, token, observe, latency, pause)
     chat, responses, anthropic, gemini = OpenAIChat(), OpenAIResponses(), AnthropicMessages(), GeminiContent()
     return Starlette(
         routes=[
@@ -97,16 +92,13 @@ class _Gate:
     observe: Observe | None
     latency: float
     pause: float
-    disturb: Draw | None
 
     def endpoint(self, wire: WireProtocol, prepare: _Prepare | None = None) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             began = time.monotonic()
             try:
                 admit(request, self.token)
-                asked = await _read(wire, request, prepare)
-                fault = self.disturb.fault(_identity(asked)) if self.disturb else None
-                response = await (self._disturbed(fault, wire, asked) if fault else self._answer(wire, asked))
+                response = await self._answer(wire, await _read(wire, request, prepare))
             except ModelFault as fault:
                 response = _refusal(wire, fault)
             except Exception as error:  # noqa: BLE001 - the seam to whatever stands behind the gateway
@@ -133,25 +125,6 @@ class _Gate:
             return StreamingResponse(_each(wire.events(asked, answer), pause), media_type="text/event-stream")
         return _json(wire.render(asked, answer))
 
-    async def _disturbed(self, fault: Fault, wire: WireProtocol, asked: ChatRequest) -> Response:
-        if fault.status is not None:
-            response = _refusal(wire, refusal(fault.status))
-            if fault.retry_after_header is not None:
-                response.headers["retry-after"] = fault.retry_after_header
-            return response
-        if fault.content_type is not None:
-            return Response(PAGE, media_type=fault.content_type)
-        if fault.drop == "before":
-            return _Dropped()
-        if fault.stall_seconds is not None:
-            await asyncio.sleep(fault.stall_seconds)
-            return await self._answer(wire, asked)
-        right = await self._answer(wire, asked)
-        body, media_type = await _whole(right), right.headers["content-type"]
-        if fault.truncate:
-            return Response(first_half(body), right.status_code, media_type=media_type)
-        return _Dropped(Response(body, right.status_code, media_type=media_type))
-
 
 async def _read(wire: WireProtocol, request: Request, prepare: _Prepare | None) -> ChatRequest:
     content = await read_body(request)
@@ -175,11 +148,6 @@ async def _read(wire: WireProtocol, request: Request, prepare: _Prepare | None) 
     return attrs.evolve(asked, trial=trial, repetition=repetition, resample=resample, headers=headers)
 
 
-def _identity(asked: ChatRequest) -> bytes:
-    """Return by what a request is known: who asks what, without ids that differ from run to run."""
-    return f"{asked.wire}\0{asked.trial}\0{asked.repetition}\0".encode() + asked.canonical()
-
-
 def _refusal(wire: WireProtocol, fault: ModelFault) -> Response:
     headers = {} if fault.retry_after is None else {"retry-after": str(math.ceil(fault.retry_after))}
     return _json(wire.fault(fault), fault.status, headers)
@@ -195,27 +163,3 @@ async def _each(frames: Iterator[bytes], pause: float) -> AsyncIterator[bytes]:
         yield each
         if pause:
             await asyncio.sleep(pause)
-
-
-async def _whole(response: Response) -> bytes:
-    if not isinstance(response, StreamingResponse):
-        return bytes(response.body)
-    chunks = [chunk async for chunk in response.body_iterator]
-    return b"".join(chunk.encode() if isinstance(chunk, str) else bytes(chunk) for chunk in chunks)
-
-
-class _Dropped(Response):
-    """Closes the connection: before anything is sent, or in the middle of a response."""
-
-    def __init__(self, begun: Response | None = None) -> None:
-        super().__init__()
-        self._begun = begun
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if (begun := self._begun) is not None:
-            await send({"type": "http.response.start", "status": begun.status_code, "headers": begun.raw_headers})
-            await send({"type": "http.response.body", "body": first_half(bytes(begun.body)), "more_body": True})
-        scope["state"][CLOSE]()
-        # Until the server knows; it would report an application that returns without a response.
-        while (await receive())["type"] != "http.disconnect":
-            pass

@@ -5,18 +5,14 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import click
 
-from keval.errors import ConfigError, PluginError
+from keval.errors import PluginError
 from keval_gateway.chat import KEY_VARIABLE, wire_urls
 from keval_gateway.responders import RespondersByName, installed_responders, make_responder
 from keval_loopback.loopback import listen
-
-if TYPE_CHECKING:
-    from keval_gateway.disturb import Draw
 
 
 class _Key(NamedTuple):
@@ -27,7 +23,7 @@ class _Key(NamedTuple):
 
 
 class _BadInputError(click.ClickException):
-    """Nothing that is installed can answer, or a file is wrong; shown without the lines on usage."""
+    """Nothing that is installed can answer; shown without the lines on usage."""
 
     exit_code = 2
 
@@ -46,9 +42,6 @@ class _BadInputError(click.ClickException):
     envvar="KEVAL_GATEWAY_PAUSE_MS",
     help="Between the events of an answer that somebody watches as it is written.",
 )
-@click.option(
-    "--disturb", type=click.Path(path_type=Path), metavar="FILE", help="Make the faults that this YAML lists."
-)
 @click.option("--token", metavar="KEY", help=f"The only API key to admit.  [default: {KEY_VARIABLE}, or a random one]")
 @click.option("--no-token", is_flag=True, help="Admit any API key: any program on this machine may ask.")
 @click.option("--child", is_flag=True, hidden=True, help="Announce the port as JSON; exit when stdin closes.")
@@ -60,7 +53,6 @@ def gateway(
     seed: int,
     latency_ms: float,
     pause_ms: float,
-    disturb: Path | None,
     token: str | None,
     no_token: bool,
     child: bool,
@@ -74,14 +66,9 @@ def gateway(
         raise click.UsageError(
             "say what should answer: `keval gateway --simulate` or `keval gateway --responder NAME`, one of the two"
         )
-    draw: Draw | None = None
     try:
         respond = make_responder(responder, seed) if responder else RespondersByName(seed)
-        if disturb is not None:
-            from keval_gateway.disturb import Draw, read_faults
-
-            draw = Draw(read_faults(disturb))
-    except (ConfigError, PluginError) as error:
+    except PluginError as error:
         raise _BadInputError(str(error)) from error
     key = _key(token, no_token)
     # The web server takes a third of a second to import, for which `--help` need not wait.
@@ -91,13 +78,10 @@ def gateway(
         from keval_gateway.app import build_app
         from keval_loopback.serving import serving_until_ended
 
-        pause, latency = pause_ms / 1000, latency_ms / 1000
-        app = build_app(respond, token=key.value, latency=latency, pause=pause, disturb=draw)
+        app = build_app(respond, token=key.value, latency=latency_ms / 1000, pause=pause_ms / 1000)
         async with serving_until_ended(app, listener, child=child) as base:
             if not child:
                 click.echo(_welcome(_described(responder), base, key))
-        if draw is not None and not child:
-            click.echo(draw.told(), err=True)
 
     try:
         listener = listen(port)

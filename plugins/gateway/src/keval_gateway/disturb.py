@@ -1,23 +1,17 @@
-"""Faults of a model's endpoint, made on purpose: by the gateway, or by the middleware `disturb` in any run.
-
-`Faults` lists them and the share of requests that each hits, and `Draw` chooses which fault hits which request.
-"""
+"""Faults of a model's endpoint, made on purpose by the middleware `disturb`."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections import Counter
 from collections.abc import AsyncIterator
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any, Literal
 
 import attrs
 import orjson
 
-from keval.config.load import read_record
-from keval.errors import ConfigError, ModelError
+from keval.errors import ModelError
 from keval.records.models import ModelRequest, ModelResponse, Next
 from keval_gateway.chat import ModelFault
 from keval_gateway.protocols import PROTOCOLS
@@ -98,10 +92,6 @@ class Fault:
         """The header `Retry-After`."""
         return None if self.retry_after is None else str(self.retry_after).removesuffix(".0")
 
-    def __str__(self) -> str:
-        (kind,) = self._kinds
-        return kind if self.truncate else f"{kind} {getattr(self, kind)}"
-
 
 def _sum_to_one(instance: object, attribute: attrs.Attribute[Any], faults: tuple[Fault, ...]) -> None:
     total = sum(fault.probability for fault in faults)
@@ -109,30 +99,22 @@ def _sum_to_one(instance: object, attribute: attrs.Attribute[Any], faults: tuple
         raise ValueError(f"'{attribute.name}' must have shares of at most 100 % together, got {total * 100:.6g} %")
 
 
-@attrs.frozen
-class Faults:
-    """What a file of faults has. At most one fault hits a request; `seed` decides which requests are hit."""
+@attrs.define(eq=False)
+class Disturb:
+    """Hits requests with `faults`, at most one each.
+
+    Which fault it is depends on the `seed`, on the request, and on how often that request has been made. So a request
+    that is repeated meets a fault of its own, and which request comes first makes no difference.
+    """
 
     faults: tuple[Fault, ...] = attrs.field(validator=_sum_to_one)
     seed: int = 0
-
-
-def read_faults(path: Path) -> Faults:
-    """Read a file of faults. Raises ConfigError with every problem, each at its place."""
-    return read_record(Faults, path, about="a file of faults is a mapping with faults: and, if you like, seed:")
-
-
-@attrs.define(eq=False)
-class Draw:
-    """Draws a fault for each request, and counts in `made` how often each was drawn.
-
-    The draw depends on the seed, on the request, and on how often that request has been made. So a request that is
-    repeated meets a fault of its own, and which request comes first makes no difference.
-    """
-
-    faults: Faults
-    made: Counter[str] = attrs.field(factory=Counter, init=False)
     _times: dict[bytes, int] = attrs.field(factory=dict, init=False, repr=False)
+
+    async def handle(self, request: ModelRequest, next: Next) -> ModelResponse:
+        """Send a request on, unless a fault hits it."""
+        fault = self.fault(_identity(request)) if request.method == "POST" else None
+        return await next(request) if fault is None else await _disturbed(fault, request, next)
 
     def fault(self, request: bytes) -> Fault | None:
         """Return the fault that hits a request, which is known by these bytes, or `None`."""
@@ -141,58 +123,13 @@ class Draw:
         times = self._times[identity] = self._times.pop(identity, 0) + 1
         if len(self._times) > _MOST_REMEMBERED:
             del self._times[next(iter(self._times))]
-        drawn = blake2b(identity + f"{self.faults.seed}/{times}".encode(), digest_size=8).digest()
+        drawn = blake2b(identity + f"{self.seed}/{times}".encode(), digest_size=8).digest()
         point = int.from_bytes(drawn) / 2**64
-        for fault in self.faults.faults:
+        for fault in self.faults:
             point -= fault.probability
             if point < 0:
-                self.made[str(fault)] += 1
                 return fault
         return None
-
-    def told(self) -> str:
-        """Say how many faults were made, and which."""
-        each = ", ".join(f"{count:,} × {fault}" for fault, count in sorted(self.made.items()))
-        return f"faults made: {self.made.total():,}{f' ({each})' if each else ''}"
-
-
-def refusal(status: int) -> ModelFault:
-    """Return the refusal that a fault with this HTTP status amounts to."""
-    return ModelFault(status, f"refused on purpose with HTTP {status} (disturb)")
-
-
-def first_half(body: bytes) -> bytes:
-    """Return what is left of a body that is truncated or breaks off."""
-    return body[: len(body) // 2]
-
-
-@attrs.define(eq=False)
-class Disturb:
-    """Hits requests with `faults`, as the gateway does with `--disturb`; `path` names a file that has them."""
-
-    faults: tuple[Fault, ...] = ()
-    seed: int = 0
-    path: Path | None = None
-    _draw: Draw = attrs.field(init=False, repr=False)
-
-    def __attrs_post_init__(self) -> None:
-        if (self.path is None) != bool(self.faults):
-            raise ValueError("give `path:` of a file of faults, or `faults:` themselves, one of the two")
-        self._draw = Draw(self._read())
-
-    def _read(self) -> Faults:
-        if self.path is None:
-            return Faults(self.faults, self.seed)
-        try:
-            found = read_faults(self.path)
-        except ConfigError as error:
-            raise ValueError("; ".join(map(str, error.problems))) from error
-        return attrs.evolve(found, seed=self.seed) if self.seed else found
-
-    async def handle(self, request: ModelRequest, next: Next) -> ModelResponse:
-        """Send a request on, unless a fault hits it."""
-        fault = self._draw.fault(_identity(request)) if request.method == "POST" else None
-        return await next(request) if fault is None else await _disturbed(fault, request, next)
 
 
 def _identity(request: ModelRequest) -> bytes:
@@ -206,8 +143,8 @@ async def _disturbed(fault: Fault, request: ModelRequest, next: Next) -> ModelRe
     if fault.status is not None:
         told = fault.retry_after_header
         headers = {"content-type": "application/json", **({} if told is None else {"retry-after": told})}
-        body = PROTOCOLS[request.wire].fault(refusal(fault.status))
-        return ModelResponse.of(fault.status, headers, orjson.dumps(body))
+        refusal = ModelFault(fault.status, f"refused on purpose with HTTP {fault.status} (disturb)")
+        return ModelResponse.of(fault.status, headers, orjson.dumps(PROTOCOLS[request.wire].fault(refusal)))
     if fault.content_type is not None:
         return ModelResponse.of(200, {"content-type": fault.content_type}, PAGE)
     if fault.drop == "before":
@@ -217,7 +154,8 @@ async def _disturbed(fault: Fault, request: ModelRequest, next: Next) -> ModelRe
         await asyncio.sleep(fault.stall_seconds)
         return await next(request)
     response = await next(request)
-    half = first_half(await response.read())
+    body = await response.read()
+    half = body[: len(body) // 2]
     if fault.truncate:
         return ModelResponse.of(response.status, response.headers, half)
     return ModelResponse(response.status, response.headers, _broken_off(half))
