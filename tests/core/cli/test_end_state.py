@@ -89,7 +89,7 @@ def test_runs_that_left_other_things_differ_but_for_times_and_the_machine(ran: P
     assert "end_state.diff" in different.stdout
 
 
-def test_a_report_says_how_often_a_skill_was_read_and_what_that_does_not_show(ran: Project) -> None:
+def test_a_report_says_how_often_a_skill_was_read(ran: Project) -> None:
     run = str(ran.run_directory())
     data = ran.keval("report", run, "--json").data
     first, explained = (ran.keval("report", run, *more).stdout for more in ((), ("--explain",)))
@@ -105,12 +105,10 @@ def test_a_report_says_how_often_a_skill_was_read_and_what_that_does_not_show(ra
     assert (2.0, {"Read": 6}) == (pdf["model_call"], pdf["tools"])
     # 0.5 ± t(11) sqrt(0.25 / 11), over questions.
     assert [0.17, 0.83] == [round(pdf[end], 2) for end in ("ci_low", "ci_high")]
-    (score,) = pdf["scores"]
-    assert (6, 6) == (score["read_n"], score["unread_n"])
     assert "texts    skill pdf read in trials: 50 % [17 %, 83 %] n=12" in first.splitlines()
     assert "rival" not in first
     for told in (explained, markdown, page):
-        assert "not causal" in " ".join(told.split())
+        assert "skill pdf" in told
         assert "\x1b" not in told
 
 

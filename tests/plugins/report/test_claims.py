@@ -24,7 +24,6 @@ from keval_analysis.findings.effects import (
     WithoutLost,
 )
 from keval_analysis.findings.reviews import CorrectedEffect
-from keval_analysis.findings.summary import ScoreByReading
 from keval_report.claims import Claim, said, word
 from keval_report.run_claims import STATEMENTS, Difference
 
@@ -167,10 +166,6 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
     "PARTS_NOT_MISSED": ([[claim(OPEN)]], [[claim(OPEN), claim(LOST)], [claim(OPEN), claim(SURE)]]),
     "PARTS_OPEN": ([[claim(OPEN)]], [[claim(OPEN), claim(LOST)], [claim(OPEN), claim(SURE)]]),
     "WHERE_CALLED": ([claim(OPEN, where_called=PartialEffect(3, -0.5, None, None))], [claim(OPEN)]),
-    "READ_OR_NOT": (
-        [ScoreByReading("m", None, 2, 0.5, 2, 0.5)],
-        [ScoreByReading("m", None, 0, None, 4, 0.5), ScoreByReading("m", None, 4, 0.5, 0, None)],
-    ),
     "PRIMARY_WOULD": ([attrs.evolve(RUN, family_power=FamilyPower(28, 0.4, 2, 0.7))], [RUN]),
     "JUDGE_DRIFT": (
         [JudgeDrift("r", 9, 0.3, 0.1, 0.5), JudgeDrift("r", 9, -0.3, -0.5, -0.1)],

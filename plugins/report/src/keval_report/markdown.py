@@ -212,7 +212,6 @@ def _texts(report: Report) -> Iterator[str]:
     """Yield how often texts that contexts gave were read."""
     if report.summary.activations:
         yield _table(report.text_heads, [[escaped(cell) for cell in row] for row in report.texts])
-        yield _items(report.text_sentences)
 
 
 def _made(report: Report) -> Iterator[str]:

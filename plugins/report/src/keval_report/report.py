@@ -28,7 +28,7 @@ from keval_report.origin import decided_on, origin_label
 from keval_report.parts import part_lines
 from keval_report.sentences import sentences
 from keval_report.totals import PARETO, cost_effectiveness, money
-from keval_report.use import TEXT_HEADS, TOOL_HEADS, activation_rows, reading_sentences, tool_cells, used_tools
+from keval_report.use import TEXT_HEADS, TOOL_HEADS, activation_rows, tool_cells, used_tools
 from keval_report.words import display_names, rubric_name
 
 
@@ -170,11 +170,6 @@ class Report:
     def texts(self) -> Sequence[Sequence[str]]:
         """How often instructions and skills were read, a row for each and each arm, below `text_heads`."""
         return [*activation_rows(self.summary)]
-
-    @property
-    def text_sentences(self) -> Sequence[str]:
-        """The scores of trials that read a text and of the others, in sentences."""
-        return [*reading_sentences(self.summary)]
 
     @cached_property
     def server_differences(self) -> Sequence[ServerDifference]:

@@ -10,7 +10,7 @@ import attrs
 from keval.records.formats import counted
 from keval_analysis.findings.anchors import JudgeDrift
 from keval_analysis.findings.effects import SURE, Effect, Interaction, Ratio
-from keval_analysis.findings.summary import ScoreByReading, Summary
+from keval_analysis.findings.summary import Summary
 from keval_report import claims
 from keval_report.claims import INTERIM, Statement
 from keval_report.words import joined
@@ -68,12 +68,6 @@ DIFFERS_BY_AGENT = Statement[Difference](
     "the effect of {condition} differs between agents",
     "the same, but the mean effect is not for the better for both agents",
     lambda found: found.is_sure and not found.helps_both,
-)
-READ_OR_NOT = Statement[ScoreByReading](
-    "{metric} is {read} in trials that read it and {unread} in those that did not. This is not causal: the trials"
-    " themselves chose whether to read it.",
-    "the text was read in some trials with a score, and not read in others",
-    lambda found: found.read is not None and found.unread is not None,
 )
 PRIMARY_WOULD = Statement[Summary](
     "{} comparisons are judged together: a difference that one alone would show in 80 of 100 runs is seen in {}."

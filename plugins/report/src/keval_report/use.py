@@ -8,11 +8,10 @@ from itertools import islice
 from rich.text import Text
 
 from keval.cli.console import safe
-from keval.records.formats import number, percent, short_number
+from keval.records.formats import percent, short_number
 from keval_analysis.findings.summary import Activation, Summary, ToolUse
 from keval_report.blocks import grouped
-from keval_report.run_claims import READ_OR_NOT
-from keval_report.words import display_names, one_line, way_words
+from keval_report.words import one_line, way_words
 
 TEXT_HEADS = (
     *("text", "agent", "condition", "given by"),
@@ -54,18 +53,6 @@ def activation_sentences(summary: Summary) -> Iterator[str]:
         told += [f"first in model call {short_number(each.model_call)} (median)"] if each.model_call is not None else []
         told += [f"returned by {', '.join(calls)}"] if calls else []
         yield f"{_whose(each)}: {'; '.join(told)}"
-
-
-def reading_sentences(summary: Summary) -> Iterator[str]:
-    """Yield the scores of trials that read a text and of the others, arm by arm."""
-    names = display_names(entry.scorer for entry in summary.scorers)
-    for each in _shown(summary):
-        for score in filter(READ_OR_NOT.holds, each.scores):
-            yield f"{_whose(each)}: " + READ_OR_NOT.says.format(
-                metric=names[score.scorer],
-                read=f"{number(score.read)} (n={score.read_n})",
-                unread=f"{number(score.unread)} (n={score.unread_n})",
-            )
 
 
 def activation_rows(summary: Summary) -> Iterator[Sequence[str]]:

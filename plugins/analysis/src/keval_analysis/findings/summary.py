@@ -105,19 +105,6 @@ class ToolUse(OfArm):
 
 
 @attrs.frozen
-class ScoreByReading(OfScorer):
-    """The mean of a scorer over trials that read a text, and over those that did not, each over its `n` samples.
-
-    It is no effect of the text: the trials themselves chose whether to read it.
-    """
-
-    read_n: int
-    read: float | None
-    unread_n: int
-    unread: float | None
-
-
-@attrs.frozen
 class UnlikeCalls:
     """How many calls of a tool gave another result than an equal call in another trial that shared its server.
 
@@ -137,8 +124,7 @@ class Activation(OfArm):
     `kind` and `way` are as `keval.plugin.GivenText` has them. Of the answered `trials` that were given it, it is
     `unknown` of some whether they read it, as keval did not see their model requests. `rate` is the share of the others
     that `read` it, over `n` samples, with its 95 % interval. `model_call` is the median number of the first model call
-    that had it, and `tools` counts the trials in which a call of each tool returned it. `scores` has those of the
-    primary metrics, and of all checks together.
+    that had it, and `tools` counts the trials in which a call of each tool returned it.
     """
 
     text: str
@@ -153,7 +139,6 @@ class Activation(OfArm):
     ci_high: float | None
     model_call: float | None
     tools: Mapping[str, int] = attrs.field(factory=dict)
-    scores: tuple[ScoreByReading, ...] = ()
 
 
 @attrs.frozen

@@ -1,20 +1,17 @@
-"""Activation: in how many trials the model saw a text that a context gave, apart from how these trials were scored."""
+"""Activation: in how many trials the model saw a text that a context gave."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import TypeAlias
 
 import attrs
 
-from keval.records.end_state import ALL_CHECKS, CHECK_PREFIX
-from keval.records.scores import ScoreLine, Scorer
 from keval.records.trial import Trial
-from keval_analysis.findings.summary import Activation, ScoreByReading
+from keval_analysis.findings.summary import Activation
 from keval_analysis.stats.intervals import Values, mean_intervals, quantile
 from keval_analysis.stats.observations import Observations
-from keval_analysis.stats.score_sums import Cell, Sums
+from keval_analysis.stats.score_sums import Sums
 
 _Key: TypeAlias = tuple[str, str, str, str]
 """Agent, condition, and the name and kind of a text."""
@@ -22,10 +19,9 @@ _Key: TypeAlias = tuple[str, str, str, str]
 
 @attrs.define(eq=False)
 class _Text:
-    """What is counted of one text in one arm; `scores` are of trials that read it (`True`), and of the others."""
+    """What is counted of one text in one arm."""
 
     way: str
-    scores: Mapping[bool, Mapping[Scorer, Cell]]
     trials: int = 0
     unknown: int = 0
     read: Sums = attrs.field(factory=Sums)
@@ -36,7 +32,7 @@ class _Text:
 
 
 class ActivationTally:
-    """Takes the trials of a run that were given texts, and then their scores.
+    """Takes the trials of a run that were given texts.
 
     A text in the system prompt is always read, so that nothing is counted of instructions there. Nothing is known of a
     trial whose model requests keval did not see, and a failed one may have ended before it would have read the text.
@@ -45,12 +41,7 @@ class ActivationTally:
 
     def __init__(self, observed: Observations) -> None:
         self._observed = observed
-        manifest = observed.manifest
-        chosen = {*manifest.primary, f"{CHECK_PREFIX}{ALL_CHECKS}"}
-        self._scorers = {entry.scorer: entry for entry in manifest.scorers if entry.metric in chosen}
         self._texts: dict[_Key, _Text] = {}
-        # By trial, as its scores come later.
-        self._read: dict[str, dict[_Key, bool]] = {}
         # Of each arm, the samples of its trials, and whether keval saw their model requests.
         self._answered: dict[tuple[str, str], dict[str, tuple[int, bool]]] = {}
 
@@ -64,8 +55,7 @@ class ActivationTally:
             if text.kind == "instructions" and text.way == "system prompt":
                 continue
             key = (trial.agent, trial.condition, text.name, text.kind)
-            cells = {read: self._observed.cells(self._scorers.values()) for read in (True, False)}
-            found = self._texts.setdefault(key, _Text(text.way, cells))
+            found = self._texts.setdefault(key, _Text(text.way))
             self._count(key, found, trial.id, read=text.read)
             if not known:
                 continue
@@ -82,7 +72,6 @@ class ActivationTally:
             text.unknown += 1
             return
         text.read.add(sample, float(read))
-        self._read.setdefault(trial, {})[key] = read
 
     def _complete(self) -> None:
         """Count the trials that did not ask for a resource or a prompt that others of their arm asked for."""
@@ -90,13 +79,6 @@ class ActivationTally:
             if key[3] in ("resource", "prompt"):
                 for trial in self._answered[key[:2]].keys() - text.seen:
                     self._count(key, text, trial, read=False)
-
-    def add_score(self, line: ScoreLine) -> None:
-        """Add a score that counts."""
-        if line.scorer in self._scorers:
-            self._complete()
-            for key, read in self._read.get(line.trial, {}).items():
-                self._texts[key].scores[read][line.scorer].add(line, self._observed.number(line.sample))
 
     def activations(self) -> tuple[Activation, ...]:
         """Return how often each text was read in each arm, in the order of the run."""
@@ -123,13 +105,6 @@ class ActivationTally:
                     ci_high=ends.high if ends else None,
                     model_call=quantile([*text.model_calls.elements()], 0.5),
                     tools=dict(text.tools.most_common()),
-                    scores=tuple(_by_reading(scorer, text.scores) for scorer in self._scorers),
                 )
             )
         return tuple(found)
-
-
-def _by_reading(scorer: Scorer, scores: Mapping[bool, Mapping[Scorer, Cell]]) -> ScoreByReading:
-    # Only mean and n are told, so it does not matter which samples share a source.
-    read, unread = (Values(scores[each][scorer].values().means, None, 0.0, 1.0).estimate for each in (True, False))
-    return ScoreByReading(*scorer, read.n, read.mean, unread.n, unread.mean)

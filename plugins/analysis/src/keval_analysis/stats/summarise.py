@@ -151,8 +151,6 @@ class Summariser:
         """Add a score, unless it does not count."""
         if not self.observed.add_score(line):
             return
-        if self._activation is not None:
-            self._activation.add_score(line)
         if self._reviews is not None:
             self._reviews.add_score(line)
         if line.judge is not None and line.judgement is not None:

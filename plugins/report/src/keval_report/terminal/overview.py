@@ -37,7 +37,7 @@ from keval_report.run_claims import DIFFERS_BY_AGENT, DOES_MORE, PRIMARY_WOULD, 
 from keval_report.sentences import findings
 from keval_report.terminal.console import print_sections
 from keval_report.totals import compliance_lines, loss_texts, remedy, total_lines
-from keval_report.use import activation_sentences, activation_texts, reading_sentences, tool_lines
+from keval_report.use import activation_sentences, activation_texts, tool_lines
 from keval_report.words import LABEL, fitted, flowed, folded, labelled, one_line, padded
 
 _MOST_KINDS = 3
@@ -236,7 +236,6 @@ def explanation_lines(summary: Summary, claims: Sequence[UnverifiedClaim], width
     yield from _neutral(summary)
     yield from tool_lines(summary)
     yield from map(safe, activation_sentences(summary))
-    yield from map(safe, reading_sentences(summary))
     yield from compliance_lines(summary)
     yield from _per_protocol(summary)
     yield from map(safe, judging_lines(summary))
