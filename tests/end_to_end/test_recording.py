@@ -165,16 +165,9 @@ def test_scoring_again_goes_on_with_the_recording(ran: Project) -> None:
     assert first.request.body == again.request.body
 
 
-def test_traffic_is_shown_with_what_is_new_in_each_request(ran: Project) -> None:
-    shown = keval(ran, "show", "latest", "--trial", "openai/baseline/twice/1", "--traffic")
-    data = keval(ran, "show", "latest", "--trial", "openai/baseline/busy/1", "--traffic", "--json").data
+def test_traffic_is_shown_as_it_was_recorded(ran: Project) -> None:
+    data = keval(ran, "show", "latest", "--trial", "openai/baseline/busy/1", "--traffic").data
 
-    assert 0 == shown.code, shown.stderr
-    assert "  1 request to double/scripted: POST /responses (openai-responses)  ended 2, " in shown.stdout
-    assert "  3 request to double/scripted: POST /responses (openai-responses)  ended 4, " in shown.stdout
-    assert '"… 1 as before"' in shown.stdout
-    assert "anthropic, repetition 1, of openai/baseline/twice/1  1 exchanges" in shown.stdout
-    assert "I am double/scripted." in shown.stdout
     assert [429, 200] == [each["status"] for each in data["traffic"]]
     assert [("anthropic", 1, 1), ("openai", 1, 1)] == [
         (each["judge"], each["repetition"], len(each["traffic"])) for each in data["judgements"]

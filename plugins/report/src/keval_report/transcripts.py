@@ -1,4 +1,4 @@
-"""A trial in words: its transcript, its scores, what it was given and left, and its traffic with models and servers."""
+"""A trial in words: its transcript, its scores, what it was given and left, and its traffic as data."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import attrs
 import orjson
 from rich.console import Console
 from rich.text import Text
 
 from keval.cli.console import safe
 from keval.errors import RunError
-from keval.records.cassettes import ModelTraffic, ServerTrafficKind, Traffic
 from keval.records.end_state import Artifact, CheckResult, EndState, GivenText
 from keval.records.formats import counted, number, time_span
 from keval.records.manifest import Manifest, ReplayEntry, TextEntry, WorkerEntry
@@ -23,8 +21,7 @@ from keval.records.scores import Score, ScoreLine, named_band
 from keval.records.transcript import ServerExchange, ToolCall, Transcript, is_sha256
 from keval.records.trial import Trial
 from keval.store.run import Run
-from keval_replay.frames import FrameKey, Frames, traffic_file
-from keval_replay.traffic_lines import read_traffic
+from keval_replay.frames import Frames, traffic_file
 from keval_report.contexts import entry_text
 from keval_report.marks import marks_of
 from keval_report.origin import replay_label, replay_sentences
@@ -241,132 +238,30 @@ def _known(count: int | None) -> str:
     return "unknown" if count is None else str(count)
 
 
-_TOLD: Mapping[ServerTrafficKind, str] = {
-    "opened": "the way to {server} opens",
-    "listed": "{server} lists what it has",
-    "call": "{server} is called",
-    "request": "{server} is asked",
-    "notified": "{server} is told",
-    "asked": "{server} asks",
-    "told": "{server} tells",
-    "closed": "the way to {server} closes",
-}
+def describe_traffic(run: Run, trial: str) -> dict[str, Any]:
+    """Return the traffic of a trial and its judgements as plain data: the lines of the recording, by who asked.
 
-
-@attrs.frozen
-class TrialTraffic:
-    """What a recording has of a trial: the frame of its attempts, if there is one, and those of its judgements."""
-
-    trial: str
-    frames: Frames
-    keys: Sequence[FrameKey]
-
-
-def traffic_of(run: Run, trial: str) -> TrialTraffic:
-    """Find the traffic of a trial and its judgements. Raises RunError: the run has no such trial, or no traffic of it.
-
-    Judgements come by judge and repetition.
+    Judgements come by judge and repetition. Raises RunError: the run has no such trial, or no traffic of it.
     """
     run.trial(trial)  # raises if there is none
     if run.manifest.recording is None:
         raise RunError(f"{run.path} has no recording; `keval run --record` makes one")
     frames = Frames(traffic_file(run.path))
-    found = [key for key in frames.keys if key.trial == trial]
-    if not found:
+    keys = [key for key in frames.keys if key.trial == trial]
+    if not keys:
         since = run.manifest.recording.since
         raise RunError(f"the recording of {run.path} has no traffic of {trial!r}: it began at {since}")
-    return TrialTraffic(trial, frames, sorted(found, key=lambda key: (key.role, key.judge or "", key.repetition or 0)))
-
-
-def describe_traffic(traffic: TrialTraffic) -> dict[str, Any]:
-    """Return the traffic as plain data: the lines of the recording, by who asked."""
-    read = traffic.frames.read
-    judgements = [key for key in traffic.keys if key.role == "judge"]
+    judgements = sorted(
+        (key for key in keys if key.role == "judge"), key=lambda key: (key.judge or "", key.repetition or 0)
+    )
     return {
-        "trial": traffic.trial,
-        "traffic": [line for key in traffic.keys if key.role == "agent" for line in read(key, orjson.loads)],
+        "trial": trial,
+        "traffic": [line for key in keys if key.role == "agent" for line in frames.read(key, orjson.loads)],
         "judgements": [
-            {"judge": key.judge, "repetition": key.repetition, "traffic": read(key, orjson.loads)} for key in judgements
+            {"judge": key.judge, "repetition": key.repetition, "traffic": frames.read(key, orjson.loads)}
+            for key in judgements
         ],
     }
-
-
-def print_traffic(traffic: TrialTraffic, console: Console) -> None:
-    """Print the traffic in the order in which it began, with what is new in each request."""
-    for key in traffic.keys:
-        exchanges = traffic.frames.read(key, read_traffic)
-        who = safe(f"{key.judge}, repetition {key.repetition}, of {key.trial}" if key.judge else traffic.trial, "bold")
-        console.print(Text.assemble(who, safe(f"  {len(exchanges)} exchanges", "dim")))
-        attempt, before = 0, dict[tuple[str, str], Any]()
-        for exchange in exchanges:
-            # Each attempt begins a conversation anew, so that all of its first request is new.
-            if exchange.attempt != attempt:
-                attempt, before = exchange.attempt, {}
-                console.print(safe(f"attempt {attempt}", "yellow"))
-            print_sections([_lines(exchange, before)], console)
-
-
-def _lines(exchange: Traffic, before: dict[tuple[str, str], Any]) -> Iterator[Text]:
-    if isinstance(exchange, ModelTraffic):
-        request = exchange.request
-        way = (request.model, request.path)
-        asked = _parsed(request.body)
-        yield _head(exchange, f"request to {request.model}: {request.method} {request.path} ({request.wire})")
-        yield from _told("→", _new(before.get(way), asked))
-        before[way] = asked
-        if exchange.status is not None:
-            headers = ", ".join(f"{name}: {value}" for name, value in exchange.headers.items())
-            yield safe(f"  ← {exchange.status}, {headers}")
-            yield from _told("←", _parsed(b"".join(exchange.chunks)))
-    else:
-        told = _TOLD[exchange.kind].format(server=exchange.server)
-        yield _head(exchange, f"{told}: {exchange.method}" if exchange.method else told)
-        theirs = exchange.kind in ("asked", "told", "listed")
-        yield from _told("←" if theirs else "→", exchange.params or None)
-        yield from _told("→" if theirs and exchange.kind != "listed" else "←", exchange.result)
-    if (error := exchange.error) is not None:
-        code = "" if error.code is None else f" ({error.code})"
-        yield safe(f"  ✗ {error.kind}{code}{': ' if error.message else ''}{error.message}", "red")
-
-
-def _head(exchange: Traffic, told: str) -> Text:
-    ended = "never ended" if exchange.ended is None else f"ended {exchange.ended}"
-    took = "" if exchange.seconds is None else f", {time_span(exchange.seconds)}"
-    return Text.assemble((f"{exchange.began:>3} ", "bold cyan"), safe(told), (f"  {ended}{took}", "dim"))
-
-
-def _told(mark: str, data: Any) -> Iterator[Text]:
-    """Yield data as indented lines; text that is no JSON as it is."""
-    if data is None or data == "":
-        return
-    text = data if isinstance(data, str) else json.dumps(data, indent=2, ensure_ascii=False)
-    for place, line in enumerate(text.splitlines()):
-        yield safe(f"  {mark if place == 0 else ' '} {line}")
-
-
-def _parsed(body: bytes) -> Any:
-    """Return the body of a request or response as data, or as text if it is no JSON."""
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return body.decode("utf-8", "replace")
-
-
-def _new(before: Any, now: Any) -> Any:
-    """Leave out of a request what the one before it had, too."""
-    if not (isinstance(before, dict) and isinstance(now, dict)):
-        return now
-    shown: dict[str, Any] = {}
-    same = []
-    for name, value in now.items():
-        had = before.get(name)
-        if name in before and had == value:
-            same.append(name)
-        elif isinstance(value, list) and isinstance(had, list) and had and value[: len(had)] == had:
-            shown[name] = [f"… {len(had)} as before", *value[len(had) :]]
-        else:
-            shown[name] = value
-    return {**shown, **({"…": f"as before: {', '.join(same)}"} if same else {})}
 
 
 _MOST_FILES = 20

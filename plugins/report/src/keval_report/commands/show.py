@@ -22,7 +22,7 @@ from keval_report.contexts import print_differences, server_differences
 from keval_report.display import tell_changed
 from keval_report.terminal import trials as lists
 from keval_report.terminal.console import data_console
-from keval_report.transcripts import Bands, describe_traffic, print_run, print_traffic, print_trial, traffic_of
+from keval_report.transcripts import Bands, describe_traffic, print_run, print_trial
 
 _POSITIVE = click.IntRange(min=1)
 _WORST = 20
@@ -33,7 +33,7 @@ _WORST = 20
 @click.argument("run")
 @click.option("--trial", metavar="ID", help="Show this trial: messages, tool calls and scores.")
 @click.option("--request", is_flag=True, help="With --trial: show its first model request, as it was sent.")
-@click.option("--traffic", is_flag=True, help="With --trial: show what passed, with models and servers.")
+@click.option("--traffic", is_flag=True, help="With --trial: show what passed with models and servers, as JSON.")
 @click.option("--full", is_flag=True, help="With --trial: show all that it left, such as a long diff.")
 @click.option("--sample", metavar="ID", help="Show the answers of all arms to this sample, side by side.")
 @click.option("--repetition", type=_POSITIVE, metavar="N", help="With --sample: which repetition.  [default: 1]")
@@ -81,8 +81,7 @@ def command(
     if trial is not None and request:
         _show_request(found, trial)
     elif trial is not None and traffic:
-        passed = traffic_of(found, trial)
-        print_json(describe_traffic(passed)) if as_json else print_traffic(passed, console)
+        print_json(describe_traffic(found, trial))
     elif trial is not None:
         _show_trial(found, trial, as_json=as_json, full=full)
     elif sample is not None:
