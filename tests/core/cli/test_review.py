@@ -1,4 +1,4 @@
-"""`keval review --questions`: a person decides in the terminal, or by flags, and only those lines change."""
+"""`keval review --questions`: what waits is shown, flags decide, and only those lines change."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from keval.cli import main
 from keval.config.evaluation import DatasetFile
 from keval.plugin import ConfigError
 from keval_analysis.question_review import QuestionFile
@@ -44,76 +42,28 @@ def record(project: Project, name: str) -> dict[str, Any]:
     return next(each for each in found if each.get("id") == name)
 
 
-def review(project: Project, typed: str, **environ: str | None) -> tuple[int, str, str]:
-    env = {"EDITOR": None, "VISUAL": None, **environ}
-    found = CliRunner().invoke(main, ["review", "eval.yaml", "--questions"], input=typed, env=env)
-    return found.exit_code, found.stdout, found.stderr
+def test_each_question_is_shown_with_its_proof_and_how_to_decide(questions: Project) -> None:
+    before = text(questions)
+
+    shown = questions.keval("review", "eval.yaml", "--questions")
+
+    assert 0 == shown.code
+    assert "1 of 2: height, by simulated/judge\nHow high is it?\ngolden answer: 1,842 m\n" in shown.stdout
+    assert '  look_up {"of": "it"}\n    It stands at 1,842 m.\n' in shown.stdout
+    assert "golden answer, as the tools cannot tell: Ünknown" in shown.stdout
+    decide = "keval view --questions eval.yaml, or --accept ID, --reject ID, --accept-all"
+    assert f"2 questions still to decide on; next: {decide}" in shown.stderr
+    assert before == text(questions)
 
 
-def test_each_question_is_shown_with_its_proof_and_decided_at_once(questions: Project) -> None:
-    code, stdout, stderr = review(questions, "?\ny\nn\n")
+def test_only_the_lines_that_are_decided_on_change(questions: Project) -> None:
+    outcome = questions.keval("review", "eval.yaml", "--questions", "--accept", "height", "--reject", "age")
 
-    assert 0 == code
-    assert "1 of 2: height, by simulated/judge\nHow high is it?\ngolden answer: 1,842 m\n" in stdout
-    assert '  look_up {"of": "it"}\n    It stands at 1,842 m.\n' in stdout
-    assert "golden answer, as the tools cannot tell: Ünknown" in stdout
-    assert "none left; next: keval run eval.yaml\n" == stderr
+    assert (0, True) == (outcome.code, "none left; next: keval run eval.yaml" in outcome.stderr)
     assert WAITING.replace('"accepted": false', '"accepted": true') in text(questions)
     assert SECOND.replace("}\n", ', "rejected": true}\n') in text(questions)
     assert text(questions).startswith(FIRST)
     assert text(questions).endswith(LAST)
-
-
-def test_who_skips_or_quits_changes_nothing(questions: Project) -> None:
-    before = text(questions)
-
-    skipped = review(questions, "s\ns\n")
-    quit_ = review(questions, "q\n")
-
-    assert [0, 0] == [skipped[0], quit_[0]]
-    assert "2 questions still to decide on\n" == skipped[2]
-    assert before == text(questions)
-
-
-def test_what_was_decided_before_the_input_ended_is_kept(questions: Project) -> None:
-    code, _, stderr = review(questions, "y\n")
-
-    assert (0, "1 question still to decide on\n") == (code, stderr)
-    assert record(questions, "height")["accepted"] is True
-
-
-def test_a_question_is_edited_by_typing_and_still_waits(questions: Project) -> None:
-    code, stdout, _ = review(questions, "e\nHow tall is it?\n\nq\n")
-
-    assert 0 == code
-    assert "How tall is it?\ngolden answer: 1,842 m" in stdout
-    assert ("How tall is it?", "1,842 m", False) == tuple(
-        record(questions, "height")[key] for key in ("question", "answer", "accepted")
-    )
-
-
-def test_a_question_is_edited_in_an_editor(questions: Project) -> None:
-    editor = questions.root / "editor.sh"
-    editor.write_text("#!/bin/sh\nsed -i 's/1,842/1,843/; s/high/tall/' \"$1\"\n", encoding="utf-8")
-    editor.chmod(0o755)
-
-    review(questions, "e\ny\nq\n", EDITOR=str(editor))
-
-    assert ("How tall is it?", "1,843 m", True) == tuple(
-        record(questions, "height")[key] for key in ("question", "answer", "accepted")
-    )
-
-
-def test_an_edit_without_the_line_between_or_without_a_text_is_not_written(questions: Project) -> None:
-    editor = questions.root / "editor.sh"
-    editor.write_text('#!/bin/sh\necho gone > "$1"\n', encoding="utf-8")
-    editor.chmod(0o755)
-    before = text(questions)
-
-    _, _, stderr = review(questions, "e\nq\n", EDITOR=str(editor))
-
-    assert "not written: the line '----- golden answer -----' is gone" in stderr
-    assert before == text(questions)
 
 
 def test_flags_decide_without_a_terminal(questions: Project) -> None:
@@ -139,7 +89,6 @@ def test_what_waits_is_listed_for_machines(questions: Project) -> None:
         (("--accept", "hight"), "--accept hight: no question with this id waits; did you mean 'height'?"),
         (("--reject", "first"), "--reject first: no question with this id waits"),
         (("--accept", "age", "--reject", "age"), "--reject age: --accept names it, too; decide for one"),
-        ((), "nobody is there to answer; use --accept ID, --reject ID, --accept-all or --json"),
     ],
 )
 def test_flags_that_mean_nothing_are_refused(questions: Project, flags: tuple[str, ...], told: str) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import shlex
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,12 +29,9 @@ from keval_report.terminal.console import data_console
 if TYPE_CHECKING:
     from keval_analysis.question_review import QuestionEntry, QuestionFile
 
-_KEYS = "y accept, n reject, e edit, s skip, q quit: "
 _SEEDS = 2**31 - 1
 _SHOWN = 4
 """Lines that are shown of a result, or of the passage that says the answer."""
-_BETWEEN = "----- golden answer -----"
-"""The line between a question and its golden answer in an editor."""
 
 
 @click.command("review")
@@ -44,7 +39,7 @@ _BETWEEN = "----- golden answer -----"
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Draw N answers of RUN for people to label.")
 @click.option("--metric", metavar="RUBRIC", help="With --sample: spread them over this rubric's levels; RUBRIC@JUDGE.")
 @click.option("--seed", type=click.IntRange(0, _SEEDS), metavar="N", help="With --sample: what the draw depends on.")
-@click.option("--questions", is_flag=True, help="Decide on the questions of CONFIG that nobody has accepted yet.")
+@click.option("--questions", is_flag=True, help="Show the questions of CONFIG that nobody has accepted yet, or decide.")
 @click.option("--accept", multiple=True, metavar="ID", help="Accept this question. Repeatable.")
 @click.option("--reject", multiple=True, metavar="ID", help="Reject this question. Repeatable.")
 @click.option("--accept-all", is_flag=True, help="Accept all questions that wait, but for those to reject.")
@@ -68,10 +63,9 @@ def command(
     With --sample, whole questions are drawn at random, each in every arm, and kept in the run. `keval view` shows these
     answers for review. What further labels would bring to the effects that they correct is told.
 
-    With --questions, each question is shown with what proves its golden answer, and every decision is written at once.
-    `keval run` asks accepted questions only; rejected ones stay in the dataset, so that they are not made again. With
-    --accept, --reject or --accept-all nothing is asked, and --json lists what waits then. `keval view --questions
-    CONFIG` is the same in the browser.
+    With --questions, each question that waits is shown with what proves its golden answer. --accept, --reject and
+    --accept-all decide, as does `keval view --questions CONFIG` in the browser, where texts can be changed, too. `keval
+    run` asks accepted questions only; rejected ones stay in the dataset, so that they are not made again.
     """
     if (sample is not None) == questions:
         raise click.UsageError("give --sample N for answers of a run, or --questions for those of a config")
@@ -126,14 +120,17 @@ def _decide_on_questions(
     waiting = file.waiting()
     if accept or reject or accept_all:
         _decide(file, waiting, accept, reject, accept_all=accept_all)
-    elif waiting and not as_json:
-        _ask(file, waiting)
+    elif not as_json:
+        for number, entry in enumerate(waiting, start=1):
+            _show(entry, f"{number} of {len(waiting)}")
     left = file.waiting()
     if as_json:
         print_json([attrs.asdict(entry) for entry in left])
     else:
-        done = f"none left; next: keval run {shlex.quote(str(config))}"
-        tell(f"{counted(len(left), 'question')} still to decide on" if left else done)
+        named = f" {shlex.quote(str(config))}" if config is not None else ""
+        decide = f"keval view --questions{named}, or --accept ID, --reject ID, --accept-all"
+        to_decide = f"{counted(len(left), 'question')} still to decide on; next: {decide}"
+        tell(to_decide if left else f"none left; next: keval run{named}")
 
 
 def _decide(
@@ -158,30 +155,6 @@ def _decide(
     file.accept(accepted)
 
 
-def _ask(file: QuestionFile, waiting: Sequence[QuestionEntry]) -> None:
-    """Show one question after the other until each is decided on or skipped, or the person quits.
-
-    Raises ConfigError: nobody is there to answer.
-    """
-    for number, first in enumerate(waiting, start=1):
-        entry, key = first, "e"
-        while key == "e":
-            _show(entry, f"{number} of {len(waiting)}")
-            key = _key()
-            # The input ended before the first answer, so that nobody answers; to end it later is to stop.
-            if not key and number == 1 and not sys.stdin.isatty():
-                raise ConfigError("nobody is there to answer; use --accept ID, --reject ID, --accept-all or --json")
-            if key in ("", "q"):
-                return
-            try:
-                if key == "e":
-                    entry = file.edit(entry, *_edited(entry))
-                elif key != "s":
-                    (file.accept if key == "y" else file.reject)([entry])
-            except ConfigError as error:
-                tell(f"not written: {error}")
-
-
 def _show(entry: QuestionEntry, place: str) -> None:
     """Print a question with its golden answer and the calls that prove it."""
     console = data_console()
@@ -195,29 +168,3 @@ def _show(entry: QuestionEntry, place: str) -> None:
         lines = (call.evidence or call.result).splitlines()
         for line in [*lines[:_SHOWN], *(["…"] if len(lines) > _SHOWN else [])]:
             console.print(safe(f"    {line}", "" if call.evidence else "dim"), soft_wrap=True)
-
-
-def _key() -> str:
-    """Return the first letter of an answer that is one of the keys; an empty text at the end of the input."""
-    while True:
-        line = _typed(_KEYS)
-        if not line or line.strip().lower()[:1] in (*"ynesq",):
-            return line.strip().lower()[:1]
-
-
-def _typed(prompt: str) -> str:
-    click.echo(prompt, nl=False)
-    return sys.stdin.readline()
-
-
-def _edited(entry: QuestionEntry) -> tuple[str, str]:
-    """Return the question and the golden answer as a person changes them: in $EDITOR, or by typing them anew."""
-    if not (os.environ.get("VISUAL") or os.environ.get("EDITOR")):
-        typed = [(_typed(f"{name} (empty keeps it): ").strip()) for name in ("question", "golden answer")]
-        return typed[0] or entry.question, typed[1] or entry.answer or ""
-    text = f"{entry.question}\n{_BETWEEN}\n{entry.answer or ''}\n"
-    # `None` if the editor was left without saving.
-    question, between, answer = (click.edit(text) or text).partition(_BETWEEN)
-    if not between:
-        raise ConfigError(f"the line {_BETWEEN!r} is gone, so that nobody can tell the question from its answer")
-    return question, answer
