@@ -57,7 +57,7 @@ def test_a_program_that_ends_is_told_with_what_it_may_need(tmp_path: Path) -> No
     (tmp_path / "harbour.py").write_text("import os; os.environ['HARBOUR_TOKEN']", encoding="utf-8")
 
     told = [
-        _problem(Stdio(command="python", args=args, cwd=tmp_path)).splitlines()[0]
+        _problem(Stdio(command="python", args=tuple(args), cwd=tmp_path)).splitlines()[0]
         for args in (["harbour.py"], ["habour.py"], ["harbour"], ["-c", ""], ["-c", "exit('npm error 404')"])
     ]
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlencode
 
+import attrs
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -83,6 +84,7 @@ def test_the_only_agents_of_two_runs_are_compared_with_each_other(project: Proje
 
     title = run_title(before.manifest, now.manifest)
     assert f"{agent} against {against} of {title}" in runs
+    assert run_title(attrs.evolve(before.manifest, note="as it is"), before.manifest) == "“as it is”"
     assert f"<code>keval compare {before.path} {now.path}</code>" in runs
     assert f'href="/compare?{query}&{urlencode(chosen)}"' in html.unescape(runs)
     assert re.search(r"\+0\.25" if agent == "ms" else r"[-\u2212]0\.25", arms)

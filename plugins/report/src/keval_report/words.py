@@ -200,8 +200,9 @@ def run_name(run: Path) -> str:
 
 def run_title(manifest: Manifest, beside: Manifest | None = None) -> str:
     """Return what headlines call a run: its note, or when it began; its evaluation, too, without one of it `beside`."""
+    note = f"“{manifest.note}”" if manifest.note else ""
     name = "" if beside and beside.evaluation == manifest.evaluation else f"{manifest.evaluation} "
-    return one_line(name + (manifest.note or (manifest.started or manifest.run)[:19].replace("T", " ")))
+    return one_line(name + (note or (manifest.started or manifest.run)[:19].replace("T", " ")))
 
 
 def show_command(run: Path, trial: str) -> str:

@@ -19,7 +19,7 @@ def test_generated_questions_are_run_once_a_person_has_accepted_them(library: Ca
     refused = project.run("eval.yaml")
     some = project.keval("review", "eval.yaml", "--questions", "--accept", records(project)[0]["id"])
     first = project.run("eval.yaml", "--dry-run")
-    rest = project.keval("review", "eval.yaml", "--questions", "--accept-all")
+    rest = project.keval("review", "--questions", "--accept-all")
     run = project.run("eval.yaml")
 
     assert [0, 2, 0, 0, 0, 0] == [each.code for each in (made, refused, some, first, rest, run)]
