@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from keval.cli.config_argument import config_here, read_config
+from keval.cli.config_argument import read_config
 from keval.cli.console import print_json, safe
 from keval.cli.messages import tell
 from keval.cli.options import json_option, results_option
@@ -116,7 +116,6 @@ def _decide_on_questions(
 ) -> None:
     from keval_analysis.question_review import QuestionFile  # it imports what `--help` does not need
 
-    config = config_here(config)
     file = QuestionFile.of(read_config(config))
     waiting = file.waiting()
     if accept or reject or accept_all:
