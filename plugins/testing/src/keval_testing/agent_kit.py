@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -220,39 +221,8 @@ async def truncated(trials: Trials) -> None:
 
 
 # Every adapter gets all of them, so that the last ones have fields of each API.
-_BAD_REPLIES = (
-    b'{"id": "x", "choices": [{"mess',
-    b"<html>It works!</html>",
-    b"[1, 2]",
-    b"",
-    b"{}",
-    b'{"id": "x", "choices": [], "output": null, "content": null}',
-    (
-        b'{"id": "x", "status": "completed", "content": [{"type": "text", "text": 1}],'
-        b' "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": [1]}}],'
-        b' "output": [{"type": "message", "id": "m", "content": [{"type": "output_text", "text": 1}]}],'
-        b' "candidates": [{"content": {"parts": [{"text": 1}]}}]}'
-    ),
-    (
-        b'{"id": "x", "status": "completed", "stop_reason": "tool_use", "candidates": [null],'
-        b' "content": [{"type": "tool_use", "id": 7, "name": 7, "input": {}}],'
-        b' "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant",'
-        b' "tool_calls": [{"id": 7, "type": "function", "function": {"name": 7, "arguments": "{}"}}]}}],'
-        b' "output": [{"type": "function_call", "id": "f", "call_id": 7, "name": 7, "arguments": "{}"}]}'
-    ),
-)
-_ODD_USAGE = b"""{
-  "id": "x", "object": "chat.completion", "created": 0, "model": "m", "type": "message", "role": "assistant",
-  "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Five."}}],
-  "status": "completed", "created_at": 0, "parallel_tool_calls": true, "tool_choice": "auto", "tools": [],
-  "output": [{"type": "message", "id": "m", "role": "assistant", "status": "completed",
-    "content": [{"type": "output_text", "text": "Five.", "annotations": []}]}],
-  "content": [{"type": "text", "text": "Five."}], "stop_reason": "end_turn",
-  "candidates": [{"content": {"role": "model", "parts": [{"text": "Five."}]}, "finishReason": "STOP"}],
-  "usage": {"prompt_tokens": "many", "completion_tokens": -1, "total_tokens": null, "input_tokens": "many",
-    "output_tokens": [], "prompt_tokens_details": 7, "input_tokens_details": 7},
-  "usageMetadata": {"promptTokenCount": "many"}
-}"""
+_BAD_REPLIES = Path(__file__).with_name("bad_replies.txt").read_bytes().split(b"\n")
+_ODD_USAGE = Path(__file__).with_name("odd_usage.json").read_bytes()
 """A reply of every API at once, with token counts that are none."""
 
 

@@ -15,22 +15,10 @@ from keval.execute.bringup.servers import server_proxy
 from keval.seams.contexts import Provision, ServerSpec, ServerUse, TrialInfo
 from keval.seams.interfaces import ContextSource
 from keval.store.serialization import dump, to_plain
-from keval_testing.subject import LEFT_BEHIND_RULES, OPTIONS_RULES, Subject, check_cancellation, excerpt, run_checks
+from keval_testing.subject import Subject, check_cancellation, excerpt, rules_of, run_checks
 from keval_testing.unusual_trials import odd_trials
 
-CONTEXT_RULES: Mapping[str, str] = {
-    **OPTIONS_RULES,
-    "comes up": "yield a source from `start`, as often as it is called; raise PreflightError with what is to be done",
-    "servers": "give each server a name of its own, and every trial the servers of `source.servers`, by these names",
-    "provision": "yield a keval.plugin.Provision with a text, servers, and facts that JSON can hold, for any sample",
-    "determinism": "give a trial the same instructions and facts in each attempt, by its sample and repetition",
-    "concurrency": "keep what belongs to a trial in `open`, and nothing of it in the source",
-    "input unchanged": "copy what you change; the sample's facts and metadata are those of everybody",
-    "errors pass": "let what is raised in the block of `start` or `open` pass: use try and finally, and no except",
-    "cancellation": "let asyncio.CancelledError pass, after `finally` has cleaned up",
-    "tools": "give servers that come up and list a tool or more",
-    **LEFT_BEHIND_RULES,
-}
+CONTEXT_RULES = rules_of("context")
 """The rules of context providers, each with how to mend one that breaks it."""
 
 

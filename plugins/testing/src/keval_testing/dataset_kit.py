@@ -13,20 +13,9 @@ import attrs
 
 from keval.dataset.samples import KNOWN_KEYS
 from keval.plugin import ConfigError, DatasetRequest, Problem, RawRecord, RereadableDataset, to_plain
-from keval_testing.subject import LEFT_BEHIND_RULES, OPTIONS_RULES, Subject, excerpt, nothing_left_behind
+from keval_testing.subject import Subject, excerpt, nothing_left_behind, rules_of
 
-DATASET_RULES: Mapping[str, str] = {
-    **OPTIONS_RULES,
-    "records": "yield a RawRecord for each record, and a Problem in place of one that cannot be read",
-    "plain data": "make records of mappings, lists, texts and numbers: executors hand them to other processes as JSON",
-    "places": "count lines from 1, in the order of the file, and begin the place of a problem with `request.path`",
-    "determinism": "read everything anew from the file, and keep nothing of an earlier one",
-    "concurrency": "keep what is being read in the generator or the instance, not in the class or module",
-    "read again": "return the data of the record at its `position`, in any order; see keval.plugin.RereadableDataset",
-    "damaged files": "raise ConfigError with the place, or let OSError and UnicodeDecodeError pass",
-    "file unchanged": "open the file for reading only",
-    **LEFT_BEHIND_RULES,
-}
+DATASET_RULES = rules_of("dataset")
 """The rules of dataset readers, each with how to mend one that breaks it."""
 
 

@@ -18,18 +18,9 @@ from keval.plan.plan import Plan, ResolvedPlugin
 from keval.run.active_run import RunOptions
 from keval.run.flow import run_plan
 from keval.seams.registry import Component
-from keval_testing.subject import LEFT_BEHIND_RULES, OPTIONS_RULES, Subject, excerpt, run_checks
+from keval_testing.subject import Subject, excerpt, rules_of, run_checks
 
-EXECUTOR_RULES: Mapping[str, str] = {
-    **OPTIONS_RULES,
-    "every trial": "run every key of `job.keys`, and await `job.outbox.trial`, or `packed`, with what came of it",
-    "same trials": "hand over what the worker returned, with its failure; a worker elsewhere is brought up by"
-    " keval.plugin.open_worker from the manifest alone",
-    "same scores": "have a crew's `score` return what the worker made of the trial's line",
-    "limits": "run at most `job.max_concurrent` trials at once",
-    "cancellation": "let asyncio.CancelledError pass, after what was started is ended",
-    **LEFT_BEHIND_RULES,
-}
+EXECUTOR_RULES = rules_of("executor")
 """The rules of executors, each with how to mend one that breaks it."""
 
 _SAMPLES, _FAILING, _AT_ONCE = 6, ("q2", "q5"), 2

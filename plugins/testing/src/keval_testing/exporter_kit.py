@@ -24,20 +24,10 @@ from keval.plugin import Context, TrialError, is_blank
 from keval.run.flow import run_plan
 from keval.seams.exporters import Exported
 from keval.seams.registry import Component
-from keval_testing.subject import LEFT_BEHIND_RULES, OPTIONS_RULES, Subject, excerpt, nothing_left_behind
+from keval_testing.subject import Subject, excerpt, nothing_left_behind, rules_of
 from keval_testing.unusual_trials import failed_trials, odd_trials
 
-EXPORTER_RULES: Mapping[str, str] = {
-    **OPTIONS_RULES,
-    "any run": "export failed trials, unscored and neutral scores, and any text; raise RunError where none can be",
-    "files": "return an Exported with every file that was written, all within the folder `to`, which may not exist yet",
-    "left out": "say in sentences of `left_out` what the format cannot hold",
-    "determinism": "write the same run the same way: no time of the export, no random ids, everything in a fixed order",
-    "in place": "replace an earlier export of another run, and leave other people's files in the folder alone",
-    "run unchanged": "write to the folder `to` only",
-    "refusals": "let the RunError of reading pass, and raise RunError from OSError where the folder cannot be written",
-    **LEFT_BEHIND_RULES,
-}
+EXPORTER_RULES = rules_of("exporter")
 """The rules of exporters, each with how to mend one that breaks it."""
 
 

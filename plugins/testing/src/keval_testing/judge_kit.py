@@ -20,31 +20,10 @@ from keval.seams.contexts import JudgeContext
 from keval.seams.interfaces import ComparingJudge
 from keval.store.serialization import dump, to_plain
 from keval_testing.scripted_model import ReceivedRequest, Reply, Script, ScriptedModel, ScriptedReply, refuses, says
-from keval_testing.subject import (
-    LEFT_BEHIND_RULES,
-    OPTIONS_RULES,
-    Subject,
-    check_cancellation,
-    excerpt,
-    model_options,
-    opened,
-    run_checks,
-)
+from keval_testing.subject import Subject, check_cancellation, excerpt, model_options, opened, rules_of, run_checks
 from keval_testing.unusual_trials import odd_trials
 
-JUDGE_RULES: Mapping[str, str] = {
-    **OPTIONS_RULES,
-    "grades": "return a mapping with a keval.Score for each rubric, by its name, whose value is one of its levels",
-    "reasons": "say in `reason` why a rubric has no value",
-    "no judgement": "check that a reply is a judgement with one of the levels; if not, return or raise TrialError",
-    "failures": "let keval.plugin.ModelError pass, which says whether asking again can help; it is a TrialError",
-    "model calls": "tell `context.builder.model_called` of each reply of the model, with its tokens if they are known",
-    "determinism": "ask the same for the same trial, rubrics and `context.seed`",
-    "concurrency": "keep nothing about a trial in the instance",
-    "input unchanged": "copy what you change; the trial and its facts are those of everybody",
-    "cancellation": "let asyncio.CancelledError pass, after `finally` has cleaned up",
-    **LEFT_BEHIND_RULES,
-}
+JUDGE_RULES = rules_of("judge")
 """The rules of judges, each with how to mend one that breaks it."""
 
 Judgement: TypeAlias = str | Callable[[ReceivedRequest, int], ScriptedReply]

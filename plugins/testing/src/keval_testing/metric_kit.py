@@ -19,32 +19,17 @@ from keval.seams.interfaces import AgentChecker, AgentRater
 from keval.store.serialization import dump, read_sample, read_trial, sample_line, to_plain, trial_line
 from keval_report.marks import marks_of
 from keval_testing.subject import (
-    LEFT_BEHIND_RULES,
-    OPTIONS_RULES,
     Subject,
     check_cancellation,
     excerpt,
     nothing_left_behind,
     opened,
+    rules_of,
     run_to_end,
 )
 from keval_testing.unusual_trials import odd_trials
 
-METRIC_RULES: Mapping[str, str] = {
-    **OPTIONS_RULES,
-    "answers every trial": "return Score(None, why) where a trial cannot be judged; an error is for a defect",
-    "a score": "return a keval.Score with a number or None, a text, true or false, and details that JSON can hold",
-    "scale": "declare the range as `scale: ClassVar[Scale] = Scale(low, high)`, and stay within it",
-    "reasons": "say in `reason` why there is no value, or why there was nothing to judge",
-    "neutral": "give the same value, the default, wherever there is nothing to judge; without a value it is unscored",
-    "unknown is not zero": "where what it compares with is missing, return Score(None, why), or a neutral score",
-    "input unchanged": "copy what you change; the trial, its facts and its metadata are those of everybody",
-    "determinism": "compute the score from the trial and the options alone; take randomness from an option `seed`",
-    "concurrency": "keep nothing about a trial in the instance, or hold a lock where many are scored at once",
-    "cancellation": "let asyncio.CancelledError pass, after `finally` has cleaned up",
-    "written trials": "count on nothing that a line of trials.jsonl does not keep, such as a type of your own in facts",
-    **LEFT_BEHIND_RULES,
-}
+METRIC_RULES = rules_of("metric")
 """The rules of metrics, each with how to mend a metric that breaks it."""
 
 

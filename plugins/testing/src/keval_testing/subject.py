@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import inspect
+import json
 import os
 import tempfile
 import threading
@@ -61,11 +62,16 @@ class BrokenRulesError(AssertionError):
         return tuple(dict.fromkeys(each.rule for each in self.broken))
 
 
-OPTIONS_RULES = {
-    "options": "make the class an attrs class whose fields are its options, and annotate each with the type it takes",
-    "seam": "give it the methods of its seam; docs/plugins.md has them",
-}
+_RULES = json.loads(Path(__file__).with_name("rules.json").read_text(encoding="utf-8"))
+OPTIONS_RULES: Mapping[str, str] = _RULES["options"]
 """The rules of every plugin, with their remedies."""
+
+
+def rules_of(kind: str) -> Mapping[str, str]:
+    """Return the rules of a kind of plugins, and of all, each with how to mend one that breaks it."""
+    return {**OPTIONS_RULES, **_RULES[kind], **_RULES["left behind"]}
+
+
 _METHODS = {**METHODS, "keval.datasets": ("read",), "keval.exporters": ("export",)}
 _UNKNOWN = "no_such_option"
 
@@ -193,11 +199,6 @@ def _takes_arguments(target: type) -> bool:
 
 
 LEFT_BEHIND = "nothing left behind"
-LEFT_BEHIND_RULES = {
-    LEFT_BEHIND: "close what it opens where it opens it: in `finally`, in the context manager it yields from, or in"
-    " `aclose()`; change neither the environment nor the working directory",
-}
-"""The rule of every plugin about what is there when it is done, with its remedy."""
 _PATIENCE = 3.0
 """Seconds in which threads and processes may end that were told to."""
 _DESCRIPTORS, _THREADS = Path("/proc/self/fd"), Path("/proc/self/task")
