@@ -630,13 +630,14 @@ SLIDES = [
         {"deck_id": TEXT},
     ),
 ]
-_CATALOGUE = "[('painters', 'name'), ('painters', 'country'), ('paintings', 'title'), ('paintings', 'room')]"
+_COLUMNS = {"painters": ("name", "country"), "paintings": ("title", "room", "value")}
+_CATALOGUE = str([(table, column) for table, columns in _COLUMNS.items() for column in columns])
 GALLERY = [
     tool(
         lambda query: known(
             {
                 "SELECT table_name, column_name FROM information_schema.columns": _CATALOGUE,
-                "SELECT * FROM paintings": "[('Fog at Six', 'Garden'), ('Two Boats', 'North')]",
+                "SELECT * FROM paintings": "[('Two Boats', 'North', 84000), ('Fog at Six', 'Garden', 131000)]",
                 "SELECT * FROM painters": "[('Ilse Marr', 'Austria'), ('Rosa Temple', 'Ireland')]",
             },
             query,
@@ -648,6 +649,85 @@ GALLERY = [
         "query",
     ),
 ]
+_TITLES = ("Winter season", "Instructors", "Prices")
+
+
+def _slide(slide_index: int, deck_id: str = "") -> dict[str, Any]:
+    if deck_id != "deck_1":
+        raise ServerError("No deck is currently loaded, or the id is invalid")
+    return {"title": _TITLES[slide_index]}
+
+
+DECKS = [
+    tool(lambda file_path: {"deck_id": "deck_1"}, "open_deck", "Open a deck.", {"file_path": TEXT}, "file_path"),
+    tool(
+        _slide,
+        "get_slide_text",
+        "Get the title and the text of a slide.",
+        {"slide_index": WHOLE, "deck_id": TEXT},
+        "slide_index",
+    ),
+]
+_STAMP = {"type": "string", "description": "Date and time, e.g. 2025-03-23 12:30:00"}
+ALMANAC = [
+    tool(
+        lambda date="": f"{29 if date[:7] == '2028-02' else 30} days",
+        "days_in_month",
+        "Days in a month.",
+        {"date": TEXT},
+    ),
+    tool(lambda time="now": f"{time} is 42", "get_timestamp", "Get the timestamp of a time.", {"time": TEXT}),
+    tool(
+        lambda time, zone: "16:15" if time == "2026-06-03 09:15:00" else "Invalid Date",
+        "convert_time",
+        "Convert a time to a zone.",
+        {"time": _STAMP, "zone": TEXT},
+        "time",
+        "zone",
+    ),
+    tool(
+        lambda year, month: f"{month} of {year}: Easter",
+        "list_holidays",
+        "List the holidays of a month.",
+        {"year": WHOLE, "month": WHOLE},
+        "year",
+        "month",
+    ),
+]
+NOTES = {"sourdough": "Bake for 42 minutes.", "bicycle": "The chain is a KMC X11."}
+NOTEBOOK = [
+    tool(lambda: {"total": 2, "items": [{"name": each} for each in NOTES]}, "note_list", "List the notes.", {}),
+    tool(lambda name: known(NOTES, name, "no such note"), "note_read", "Read a note.", {"name": TEXT}, "name"),
+    tool(
+        lambda name, query: {"matches": []},
+        "note_find",
+        "Find text in a note.",
+        {"name": TEXT, "query": TEXT},
+        "name",
+        "query",
+    ),
+    tool(lambda: {"count": 1, "items": [{"id": "a1", "text": "Descale the kettle"}]}, "todo_list", "List todos.", {}),
+]
+_ICONS = {"Anchor": ["Transportation"], "Umbrella": ["Weather"]}
+ICONS = [
+    tool(
+        lambda category: (
+            f'No icons found in category "{category}". Available categories: Accessibility, Accounts, Animals'
+        ),
+        "list_icons_by_category",
+        "List the icons of a category.",
+        {"category": TEXT},
+        "category",
+    ),
+    tool(
+        lambda query: [{"name": each, "categories": kinds} for each, kinds in _ICONS.items() if each == query],
+        "search_icons",
+        "Search icons by name.",
+        {"query": TEXT},
+        "query",
+    ),
+]
+
 ASKED: dict[str, tuple[list[Served], dict[str, str]]] = {
     "harbour": (
         HARBOUR,
@@ -668,6 +748,8 @@ ASKED: dict[str, tuple[list[Served], dict[str, str]]] = {
         {
             "In which room is the painting Fog at Six?": "Garden",
             "From which country is the painter Rosa Temple?": "Ireland",
+            "Which painting has the highest value?": "Fog at Six",
+            "Which tables are there?": "paintings",
         },
     ),
     "shop": (
@@ -787,6 +869,21 @@ ASKED: dict[str, tuple[list[Served], dict[str, str]]] = {
     ),
     "ledger": (LEDGER, {"At which berth does Per live?": "B7"}),
     "chores": (CHORES, {"Which chores are completed?": "Mend the net"}),
+    "decks": (DECKS, {"What is the title of the second slide of /srv/winter.pptx?": "Instructors"}),
+    "almanac": (
+        ALMANAC,
+        {
+            "How many days does February 2028 have?": "29",
+            "What is the timestamp of 2026-01-01 00:00:00?": "2026-01-01 00:00:00 is 42",
+            "When it is 09:15 on 2026-06-03, what time is it in Asia/Tokyo?": "16:15",
+            "Which holidays are in March 2026?": "3 of 2026",
+        },
+    ),
+    "notebook": (
+        NOTEBOOK,
+        {"Which notes do I have?": "sourdough", "For how many minutes do I bake the sourdough?": "42"},
+    ),
+    "icons": (ICONS, {"Which categories does the icon Anchor belong to?": "Transportation"}),
     "staff": (
         STAFF,
         {

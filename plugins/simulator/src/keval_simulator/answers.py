@@ -12,7 +12,7 @@ import attrs
 
 from keval_simulator.conversation import Conversation
 from keval_simulator.documents import best_passages, passages
-from keval_simulator.found import nearness
+from keval_simulator.found import CATALOGUES, columns_of, nearness
 from keval_simulator.parameters import FORM
 from keval_simulator.results import Outcome, label, records, shown
 from keval_simulator.words import alike, lexicon, shares_stem, stem, stems
@@ -22,6 +22,8 @@ _MOST_FIELDS = 16
 _FEW_FIELDS = 12
 _SHORT = 25
 """A text of so many words is told whole."""
+_SHORT_LISTING = 300
+"""How many characters a listing has that is told with what was opened."""
 _HEADINGS = re.compile(r"\bhead(?:ing|line)s?\b", re.IGNORECASE)
 _PROSE_WORDS = 12
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?![\w.])")
@@ -49,6 +51,8 @@ class Flaws:
 def composed(conversation: Conversation, rng: Random, flaws: Flaws) -> str:
     """Answer out of the results that have most of what was asked, with the flaws of a hasty reader."""
     useful = [each for each in conversation.outcomes if each.useful]
+    if not stems("table column") & stems(conversation.question):
+        useful = [e for e in useful if not set(CATALOGUES) & set(map(str, e.call.arguments.values()))] or useful
     asked = stems(conversation.subject) - FORM
     asked -= stems(
         " ".join(shown(value) for each in useful for name, value in each.call.arguments.items() if name != "query")
@@ -58,6 +62,9 @@ def composed(conversation: Conversation, rng: Random, flaws: Flaws) -> str:
         before = [weight for other, weight in zip(useful, weights, strict=False) if _led_to(other, each)]
         weights.append(nearness(shown(each.data), asked) + 0.5 * max(before, default=0.0))
     chosen = [each for each, weight in zip(useful, weights, strict=True) if weight >= max(weights) - 0.5]
+    # A short listing is told, too, beside what was opened out of it.
+    led = [e for e in useful if e not in chosen and not isinstance(e.data, str) and len(shown(e.data)) < _SHORT_LISTING]
+    chosen = [*(each for each in led if any(_led_to(each, other) for other in chosen)), *chosen]
     texts = [text for each in chosen for text in _prose(each.data)]
     told = [_told(each, conversation) for each in chosen if not isinstance(each.data, str)]
     pointed = [each.text for each in conversation.asked if each.kind in ("code", "id", "ip", "path", "url")]
@@ -125,7 +132,7 @@ def _lines_counted(text: str, question: str) -> str:
 
 def _told(outcome: Outcome, conversation: Conversation) -> str:
     """Tell of the records of one result what was asked: a count, a sum, the largest, or the fields of the nearest."""
-    head, rows = records(outcome.data)
+    head, rows = records(outcome.data, columns_of(outcome, conversation))
     question = conversation.subject
     if not rows:
         return f"{shown(outcome.data)}." if not isinstance(outcome.data, list) else "There are 0."
@@ -169,12 +176,15 @@ def _measure(rows: Sequence[Mapping[str, Any]], question: str) -> str | None:
     keys = rows[0] if rows else ()
     plain = [key for key in keys if key[-2:].lower() != "id" and all(_amount(row.get(key)) is not None for row in rows)]
     named = [key for key in plain if any(shares_stem(word, asked) for word in stems(label(key)))]
-    return next(iter([*named, *plain]), None)
+    exact = [key for key in named if stems(label(key)) & stems(question)]
+    return next(iter([*exact, *named, *plain]), None)
 
 
 def _meant(rows: Sequence[Mapping[str, Any]], question: str, outcome: Outcome) -> list[Mapping[str, Any]]:
     """Return the records whose values the question names most of; all of them if it names none."""
-    asked, given = stems(question), {shown(value) for value in outcome.call.arguments.values() if _weekday(value)}
+    switched = stems(" ".join(label(name) for name, value in outcome.call.arguments.items() if value is True))
+    asked = stems(question) - switched
+    given = {shown(value) for value in outcome.call.arguments.values() if _weekday(value)}
     if "tomorrow" in question.lower() and len(rows) > 1 and any(_weekday(value) for value in rows[0].values()):
         return [rows[1]]
 

@@ -14,12 +14,13 @@ from keval_simulator.found import CATALOGUES, catalogued, named, taken_from_resu
 from keval_simulator.parameters import FORM, Parameter, beside, bounded, fit, fit_number, parameters_of, written
 from keval_simulator.schema import Schema, resolved, schema_type
 from keval_simulator.spans import Span
-from keval_simulator.words import alike, lexicon, shares_stem, split_identifier, stem, stems
+from keval_simulator.words import ORDINALS, alike, lexicon, shares_stem, split_identifier, stem, stems
 
 _STRONG = 3.0
 """What a span must reach for an optional parameter: it is of the kind wanted, or the parameter's name is beside it."""
 _DEEPEST = 3
 _SEARCHES = stems("search find lookup look query list filter get fetch read retrieve open")
+_MOMENT = re.compile(r"(?:\d{4}-\d\d-\d\d|YYYY-MM-DD)([ T])(?:\d\d|HH):(?:\d\d|mm|MM)(:)?")
 _FOLDER = lexicon("folder directory dir")
 
 
@@ -122,7 +123,7 @@ def fill(
         for each in parameters if each.required
     }  # fmt: skip
     ordered = {each.name: arguments[each.name] for each in parameters if each.name in arguments}
-    plain = ("word", "phrase", "initial", "expression", "quantity")
+    plain = ("word", "phrase", "initial", "expression", "quantity", "part")
     values = [span for span in conversation.asked if span.kind not in plain]
     said = str(list(arguments.values()))
     used = sum(span.text in said for span in values) / max(len(values), 1)
@@ -145,20 +146,30 @@ def _candidates(
         yield from ((20.0 - at, value, None) for at, value in enumerate(taken))
     if kind in ("integer", "number"):
         for span in conversation.asked:
-            if span.kind == "number" and (score := fit_number(parameter, span)) > 0:
-                yield score, bounded(span.number, schema, kind), span
+            if span.kind in ("number", "part") and (score := fit_number(parameter, span)) > 0:
+                from_zero = span.text.lower() in ORDINALS and "index" in parameter.words and not schema.get("minimum")
+                yield score, bounded(span.number - from_zero, schema, kind), span
     elif kind == "string" and parameter.kind == "query":
         yield from ((2.0 - at / 4, value, None) for at, value in enumerate(queries(conversation, own)[:5]))
     elif kind == "string" and parameter.kind == "sql":
         statements = _statements(conversation, parameter.name in found)
         yield from ((8.0 - at, each, None) for at, each in enumerate(statements))
     elif kind == "string":
+        yield from _moments(parameter, conversation)
         for span in conversation.asked:
             if (score := fit(parameter, span, own)) > 0 and (value := written(parameter, span)) is not None:
                 yield score, value, span
         for span in conversation.told:
             if parameter.required and fit(parameter, span, own) > 0 and beside(parameter, span) >= 2:
                 yield 2.6, span.text, None
+
+
+def _moments(parameter: Parameter, conversation: Conversation) -> Iterator[tuple[float, Any, Span | None]]:
+    """Yield a date with a time, where the question has both and the description shows such a value."""
+    days, clocks = ([each for each in conversation.asked if each.kind == kind] for kind in ("date", "time"))
+    shape = _MOMENT.search(f"{parameter.about} {parameter.examples}")
+    if shape and days and clocks:
+        yield 6.0, f"{days[0].text}{shape[1]}{clocks[0].text}{':00' if shape[2] else ''}", days[0]
 
 
 def _choices(parameter: Parameter, conversation: Conversation) -> Iterator[tuple[float, Any, Span | None]]:
@@ -189,7 +200,8 @@ def queries(conversation: Conversation, own: set[str]) -> list[str]:
     known = stems(conversation.system) | own
     quotes = [span.text for span in asked if span.kind in ("quote", "email", "url")]
     names = [span.text for span in asked if span.kind in ("name", "id", "code") and not stems(span.text) & known]
-    told = [span for span in asked if span.kind not in ("phrase", "expression", "quantity", "quote", "url")]
+    told = [span for span in asked if span.kind not in ("phrase", "expression", "quantity", "quote", "url", "part")]
+    told = [span for span in told if span.text in conversation.question]  # a date may stand there in words
     told = [span for span in told if span.text[0] not in "/~"]
     told = [span for span in told if not stems(span.text) & (own | FORM)]
     words = [span.text for span in told]

@@ -22,6 +22,13 @@ _OFFERED = re.compile(
     r"|\b(?:there (?:are|is)|one of|choose from|did you mean|must be|should be)\b:?\s*(.+)",
     re.IGNORECASE | re.DOTALL,
 )
+UNOPENED = re.compile(
+    r"\bno (?:\w+ ){0,3}(?:is |are |currently |was )*(?:open|load|connect|activ|select|initiali[sz])"
+    r"|\bnot (?:yet |been |currently )*(?:open|load|connect|initiali[sz])"
+    r"|\b(?:open|load|connect to) (?:a|an|the|it|one)\b",
+    re.IGNORECASE,
+)
+"""What an error says where something must be opened first."""
 _BOUNDS = re.compile(
     r"(?:between|from|range)\s*(-?\d+)\s*(?:and|to|[-–,])\s*(-?\d+)|\b(\d+) to (\d+)\b"
     r"|(?:at most|maximum(?: is| of)?|max|less than or equal to|<=|up to)\s*(-?\d+)"
@@ -60,6 +67,9 @@ def corrected(tool: ChatTool, failed: Outcome, filled: Filled, conversation: Con
     asked_for = [name for name in parameters if name not in given and re.search(rf"\b{re.escape(name)}\b", error)]
     if asked_for and not (more := fill(tool, conversation, needed=asked_for)).missing:
         yield {**more.arguments, **given, **{name: more.arguments[name] for name in asked_for}}
+    handles = [each.name for each in parameters.values() if each.kind == "id" and each.name not in given]
+    if UNOPENED.search(error) and handles:
+        yield {**fill(tool, conversation, needed=handles, found=handles).arguments, **given}
     offer = _OFFERED.search(error)
     problem = error[: offer.start()] if offer and offer.start() else error
     quoted = [name for name, value in given.items() if str(value) and str(value) in problem]

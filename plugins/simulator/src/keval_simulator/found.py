@@ -31,22 +31,34 @@ def named(parameter: Parameter, conversation: Conversation) -> list[Any]:
 
 def catalogued(conversation: Conversation) -> list[str]:
     """Return the tables that a statement of `CATALOGUES` has found, from what is nearest to the question first."""
-    useful = [each for each in conversation.outcomes if each.useful]
-    told = [each for each in useful if any(value in CATALOGUES for value in each.call.arguments.values())]
-    rows = [row for each in told for row in records(each.data)[1]]
-    texts = [*(", ".join(map(shown, row.values())) for row in rows), *(line for e in told for line in lines_of(e.data))]
     tables: dict[str, str] = {}
-    for text in texts:
+    for text in _catalogue(conversation):
         if name := re.match(r"\W*([A-Za-z_]\w*)", text):
             tables[name[1]] = f"{tables.get(name[1], '')} {text}"
     return sorted(tables, key=lambda name: -nearness(tables[name], stems(conversation.question)))
 
 
+def columns_of(outcome: Outcome, conversation: Conversation) -> list[str]:
+    """Return the names of the columns, by the catalogue, of the table all of which a statement of SQL reads."""
+    read = re.match(r"SELECT \* FROM (\w+)$", shown(list(outcome.call.arguments.values())))
+    told = [re.match(rf"\W*{read[1]}, (\w+)$", text) for text in _catalogue(conversation)] if read else ()
+    return [each[1] for each in told if each]
+
+
+def _catalogue(conversation: Conversation) -> Iterator[str]:
+    """Yield what statements of `CATALOGUES` have found, a text for each row."""
+    for each in conversation.outcomes:
+        if each.useful and any(value in CATALOGUES for value in each.call.arguments.values()):
+            yield from (", ".join(map(shown, row.values())) for row in records(each.data)[1])
+            yield from lines_of(each.data)
+
+
 def taken_from_results(parameter: Parameter, conversation: Conversation) -> list[Any]:
     """Return what the results so far have for a parameter and its schema allows."""
     kind = schema_type(parameter.schema)
-    named_so = named(parameter, conversation)
-    values = [*map(str, named_so)] if kind == "string" else [each for each in named_so if isinstance(each, int)]
+    values = named(parameter, conversation)
+    values = [*map(str, values)] if kind == "string" else [each for each in values if isinstance(each, int)]
+    values = [each for each in values if parameter.kind not in ("path", "url") or not re.search(r"\s", str(each))]
     return [each for each in values if matches(parameter.schema.get("pattern", ""), str(each))]
 
 

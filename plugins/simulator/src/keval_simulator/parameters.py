@@ -13,7 +13,7 @@ import attrs
 from keval_gateway import ChatTool
 from keval_simulator.schema import Schema, properties_of, required_of, resolved
 from keval_simulator.spans import Span
-from keval_simulator.words import lexicon, split_identifier, stem, stems
+from keval_simulator.words import ORDINALS, lexicon, split_identifier, stem, stems
 
 _KINDS = {
     word: kind
@@ -146,7 +146,11 @@ def _told_of(name: str, schema: Schema, about: str) -> Schema:
 
 def fit_number(parameter: Parameter, span: Span) -> float:
     """Tell how well a number fits: its unit or its name is beside it, as in "5 days" and "limit 10"."""
-    score = 2.0 + beside(parameter, span)
+    near = beside(parameter, span)
+    ordinal = span.text.lower() in ORDINALS
+    if not near and (ordinal or span.kind == "part"):
+        return 0.0
+    score = 2.0 + near + 2.0 * (span.kind == "part")
     return score + 3.0 * bool(set(parameter.words) & _LIMITS and _COUNTS.intersection(span.before[:1]))
 
 
@@ -189,8 +193,8 @@ def fit(parameter: Parameter, span: Span, own: set[str]) -> float:
         return 0.0
     if set(split_identifier(span.text)) <= set(parameter.words):
         return 0.0
-    near, rank = beside(parameter, span), allowed.index(span.kind)
-    if kind == "id" and _SESSIONS & set(parameter.words) and not near:
+    near, rank = beside(parameter, span), 0 if kind == "time" else allowed.index(span.kind)
+    if not near and ((kind == "id" and _SESSIONS & set(parameter.words)) or span.text.lower() in ORDINALS):
         return 0.0
     score = (3.0 - 0.1 * rank if kind and (rank == 0 or span.kind == "code") else 2.0 - 0.15 * rank) + near
     score += 2.0 * (span.kind == "quantity" and bool(set(parameter.words) & _SOURCES))

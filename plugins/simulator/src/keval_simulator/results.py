@@ -16,11 +16,12 @@ from keval_simulator.words import split_identifier
 
 _FAILED = re.compile(
     r"^\W*(?:(?:[\w ]{0,30} )?(?:error|exception|failed)\b[^\n.]{0,40}:|error\b|failed\b|traceback\b|function failed"
-    r"|unknown tool|invalid\b|access denied|\d+ validation error)",
+    r"|unknown tool|invalid\b|access denied|\d+ validation error)|\b(?:Invalid Date|NaN)\b",
     re.IGNORECASE,
 )
 _EMPTY = re.compile(
-    r"^\W*(?:found |there (?:is|are) )?(?:no|none|nothing|0|zero|could not find|cannot find)\b[^\n]{0,150}$"
+    r"^\W*(?:found |there (?:is|are) )?(?:no|none|nothing|0|zero|could not find|cannot find)\b"
+    r"(?:[^\n]{0,150}$|[^\n.]{0,60}\b(?:found|match\w*|exist\w*)\b[^\n.]{0,60}[.!] )"
     r"|not found\W*$|^[^\n]{1,40}:\s*$|^\[(?:image|audio|resource) [^\]\n]*\]$",
     re.IGNORECASE,
 )
@@ -118,11 +119,17 @@ def _tabular(rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(head, row, strict=True)) for row in body] if all(len(row) == len(head) for row in body) else []
 
 
-def records(data: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the scalars around the lists of a result, and the records in them; a record's inner objects are flat."""
+def records(data: Any, columns: Sequence[str] = ()) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the scalars around the lists of a result, and the records in them; a record's inner objects are flat.
+
+    `columns` are the names for rows that come without.
+    """
     if isinstance(data, list | tuple):
         if len(data) > 1 and all(isinstance(row, list) for row in data) and all(isinstance(x, str) for x in data[0]):
             return {}, _tabular(data)
+        if data and all(isinstance(row, list | tuple) and 1 < len(row) == len(data[0]) for row in data):
+            unnamed = [f"column {at}" for at in range(1, len(data[0]) + 1)]
+            return {}, _tabular([columns if len(columns) == len(unnamed) else unnamed, *data])
         return {}, [_flat(each) if isinstance(each, Mapping) else {"": shown(each)} for each in data]
     if not isinstance(data, Mapping):
         return {}, []

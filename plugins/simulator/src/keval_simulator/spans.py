@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 import attrs
 
-from keval_simulator.words import NUMBER_WORDS, STOP, lexicon
+from keval_simulator.words import NUMBER_WORDS, ORDINALS, STOP, lexicon
 
 Kind: TypeAlias = Literal[
     "url", "email", "quote", "path", "date", "time", "expression", "quantity", "ip", "id", "number", "code", "name",
-    "initial", "phrase", "word",
+    "initial", "phrase", "word", "month", "part",
 ]  # fmt: skip
 
-_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_MONTH = rf"(?:{'|'.join(_MONTHS)})[a-z]*\.?"
+_MONTHS = [each.lower() for each in calendar.month_abbr[1:]]
+_MONTH = rf"(?:{'|'.join([*calendar.month_name[1:], 'sept', *_MONTHS])})\b\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _WRITTEN = rf"(?i:\b(?:{_DAY}(?: of)? {_MONTH}|{_MONTH} {_DAY}),? \d{{4}})"
 _CLOCK = re.compile(r"(\d{1,2})(?::(\d{2}))?(?::\d{2})?\s?([ap])?\.?m?", re.IGNORECASE)
@@ -30,11 +31,13 @@ _PATTERNS: dict[Kind, str] = {
     "quote": r"\"([^\"\n]+)\"|“([^”]+)”|`([^`\n]+)`|(?<!\w)['‘]([^'’\n]+)['’](?!\w)",
     "path": r"(?<![\w/.])(?:~|\.{1,2})?/[\w./-]*\w|\b[\w-]{2,}(?:/[\w.-]+)*\.[a-z]\w{0,4}\b|\b[A-Z]\w+/[A-Z]\w+",
     "date": rf"\b\d{{4}}-\d\d-\d\d(?:[T ]\d\d:\d\d[\d:.Z+-]*)?|{_WRITTEN}|(?i:\b(?:today|tomorrow|yesterday)\b)",
+    "month": rf"(?i:\b{_MONTH},? (?:of )?(?:19|20)\d\d\b)|\b(?:19|20)\d\d-(?:0[1-9]|1[0-2])\b(?!-)",
     "time": r"(?i:\b\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]\.?m\b)?|\b\d{1,2}\s?[ap]\.?m\b)",
     "ip": r"\b\d+(?:\.\d+){3}(?:/\d+)?\b",
     "id": r"#[0-9a-fA-F]{3,8}\b|\b\w+(?:~\d*|\^+)(?!\w)|\b[a-z]{2,}[A-Z]\w*|\b\d+(?:-\d+){2,}\b"
     rf"|\b{_COUNTED}(?=[\w-]*\d)(?=[\w-]*[^\W\d])\w[\w-]*\b|\w+_\w+",
-    "number": rf"(?i:(?<![\w.])[-−]?\d+(?:,\d{{3}})*(?:\.\d+)?(?:(?:st|nd|rd|th)\b)?|\b(?:{'|'.join(NUMBER_WORDS)})\b)",
+    "number": rf"(?i:(?<![\w.])[-−]?\d+(?:,\d{{3}})*(?:\.\d+)?(?:(?:st|nd|rd|th)\b)?|\b(?:{'|'.join(NUMBER_WORDS)})\b)"
+    rf"|(?i:(?<=\bthe )(?:{'|'.join(ORDINALS)})\b)",
     "code": r"\b[A-Z]{2,6}\b",
     "name": rf"(?<!\w){_CAPITAL}(?:\s+(?:{_PARTICLE}\s+)?{_CAPITAL})*",
     "word": r"[^\W\d_][\w'’-]*\w",
@@ -80,6 +83,8 @@ class Span:
         """The value of a number, in digits or in words up to twelve."""
         if self.text.lower() in NUMBER_WORDS:
             return NUMBER_WORDS[self.text.lower()]
+        if self.text.lower() in ORDINALS:
+            return ORDINALS[self.text.lower()]
         return float(re.sub(r"[a-z,]", "", self.text.replace("−", "-")))
 
 
@@ -98,7 +103,12 @@ def spans(text: str) -> list[Span]:
     for kind, pattern in _PATTERNS.items():
         for match in re.finditer(pattern, free):
             inner = next((group for group in range(1, 5) if kind == "quote" and match[group]), 0)
-            found += _named(text, *match.span()) if kind == "name" else [_span(text, kind, *match.span(inner))]
+            if kind == "name":
+                found += _named(text, *match.span())
+            elif kind == "month":
+                found += _of_month(text, match)
+            else:
+                found += [_span(text, kind, *match.span(inner)), *_parts(kind, match)]
         # What one kind has claimed is no other's; a mark stands for it, so that words on both sides do not join.
         free = re.sub(pattern, lambda match: "\0" * len(match[0]), free)
     plain = [each for each in found if each.kind != "word" or each.text.lower() not in STOP | _ADVERBS]
@@ -117,13 +127,40 @@ def _span(text: str, kind: Kind, start: int, end: int) -> Span:
 def _value(kind: Kind, text: str) -> str:
     """Return a date in ISO form and a time by 24 hours; all else as it stands."""
     if kind == "date" and re.fullmatch(_WRITTEN, text):
-        month = next(at for at, each in enumerate(_MONTHS, 1) if re.search(rf"\b{each}", text.lower()))
+        month = _month_in(text)
         year, day = (re.search(pattern, text) for pattern in (r"\d{4}$", r"\b\d{1,2}(?!\d)"))
         return f"{year[0]}-{month:02}-{int(day[0]):02}" if year and day else text
     if kind == "time" and (clock := _CLOCK.fullmatch(text)):
         hour = int(clock[1]) % 12 + 12 * (clock[3].lower() == "p") if clock[3] else int(clock[1])
         return f"{hour:02}:{clock[2] or '00'}"
     return text
+
+
+def _month_in(text: str) -> int:
+    """Return the number of the month that a date in words has."""
+    return next(at for at, each in enumerate(_MONTHS, 1) if re.search(rf"\b{each}", text.lower()))
+
+
+def _of_month(text: str, match: re.Match[str]) -> Iterator[Span]:
+    """Yield the first and the last day of a month, as what it goes from and to, and its parts."""
+    year = re.search(r"\d{4}", match[0])
+    month = int(match[0][-2:]) if match[0][0].isdigit() else _month_in(match[0])
+    if year is None:
+        return
+    whole = _span(text, "date", *match.span())
+    begins = f"{year[0]}-{month:02}-01"
+    ends = f"{begins[:8]}{calendar.monthrange(int(year[0]), month)[1]}"
+    yield attrs.evolve(whole, text=begins, before=("from", *whole.before))
+    yield attrs.evolve(whole, text=ends, before=("to", *whole.before), start=whole.start + len(begins))
+    yield Span(str(month), "part", match.start(), ("month",))
+    yield Span(year[0], "part", match.start() + year.start(), ("year",))
+
+
+def _parts(kind: Kind, match: re.Match[str]) -> Iterator[Span]:
+    """Yield the year, the month and the day of a date, for parameters that take one of them."""
+    if kind == "date" and (date := re.match(r"(\d{4})-(\d\d)-(\d\d)", _value(kind, match[0]))):
+        for at, (name, value) in enumerate(zip(("year", "month", "day"), date.groups(), strict=True)):
+            yield Span(str(int(value)), "part", match.start() + 4 * at, (name,))
 
 
 def _named(text: str, start: int, end: int) -> Iterator[Span]:

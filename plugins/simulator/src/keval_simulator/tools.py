@@ -11,7 +11,7 @@ import orjson
 from keval_gateway import ChatCall, ChatTool
 from keval_simulator.arguments import Filled, fill, several
 from keval_simulator.conversation import Conversation, stated_in
-from keval_simulator.corrections import corrected
+from keval_simulator.corrections import UNOPENED, corrected
 from keval_simulator.found import HANDLES, catalogued, taken_from_results
 from keval_simulator.parameters import FORM, Parameter, parameters_of
 from keval_simulator.results import Outcome, shown
@@ -28,8 +28,8 @@ _EXPLICIT = 3.0
 """The strength of arguments from which on a second tool is asked for what the first one has not told."""
 _EFFECTS = lexicon("""
     add append apply archive assign backup book cancel checkout clear clone close commit complete copy create delete
-    disable drop duplicate edit enable execute export force format give import init insert interact kill learn load
-    manage mark merge move patch pay post push put record refund register reload remember remove rename replace
+    disable drop duplicate edit enable execute export force format generate give import init insert interact kill learn
+    load manage mark merge move patch pay post push put record refund register reload remember remove rename replace
     reset restore run save send set start stop store submit terminate toggle update upload write
     """)
 _READS = lexicon("""
@@ -43,7 +43,7 @@ _OPENS = lexicon("open load connect")
 _ASIDE = lexicon("info media size metadata multiple stat")
 _METADATA = lexicon("author size pages created modified type format owner metadata version encoding")
 _TEXT = lexicon("full text content details body complete verbose")
-_KEEPS = lexicon("remember preference preferences note memory insight profile learn memorize")
+_KEEPS = lexicon("remember preference preferences memory insight profile learn memorize")
 _PERSONAL = lexicon("i me my i'm mine we our")
 _ADVICE = lexicon("should could recommend recommendation suggest advice plan good ideas")
 _ASKING = lexicon("what which who whom whose when where why how is are was were can do does did will should has have")
@@ -77,17 +77,18 @@ def plan(tools: Sequence[ChatTool], conversation: Conversation, *, careful: bool
     question = conversation.question
     states = bool(stated_in(question))
     ordered = [] if states else [tool for tool in tools if changes(tool) and permitted([tool], question)]
-    keeping = [tool for tool in tools if _KEEPS & set(_words(tool)) and tool not in ordered]
+    keeps = _KEEPS | {"note"} if states else _KEEPS
+    keeping = [tool for tool in tools if keeps & set(_words(tool)) and tool not in ordered]
     named = any(stems(" ".join(_words(tool))) & stems(question) & stems(" ".join(_KEEPS)) for tool in keeping)
     asked = set(re.findall(r"[\w']+", question.lower()))
     aims = [tool for tool in keeping if changes(tool)] if states else []
-    if not states and (named or (careful and asked & _PERSONAL and asked & _ADVICE)):
+    if not states and not named and careful and asked & _PERSONAL and asked & _ADVICE:
         aims = [tool for tool in keeping if not changes(tool)]
     if calls := [call for tool in aims for call in _pursued(tool, tools, conversation).calls]:
         return Step(tuple(calls))
     if states and "?" not in question:
         return Step()
-    return _looked_up([tool for tool in tools if tool not in keeping], conversation)
+    return _looked_up([tool for tool in tools if named or tool not in keeping], conversation)
 
 
 def _looked_up(tools: Sequence[ChatTool], conversation: Conversation) -> Step:
@@ -220,6 +221,9 @@ def _pursued(tool: ChatTool, tools: Sequence[ChatTool], conversation: Conversati
     ids = tuple(each.name for each in _required(tool) if each.kind == "id")
     weak = bool(ids) and not filled.missing and filled.strength < 2.5
     direct = Step(missing=filled.missing) if filled.missing or weak else _tried(tool, filled, conversation)
+    if any(each.call.name == tool.name and UNOPENED.search(each.error or "") for each in _since_opened(conversation)):
+        opening = [each for each in _openers(tools) if each is not tool and depth < 2]
+        direct = next((step for each in opening if (step := _pursued(each, tools, conversation, 2)).calls), direct)
     if direct.calls or direct.useful or depth > 1:
         return direct
     typed = ("query", "quote", "expression")
@@ -242,7 +246,7 @@ def _pursued(tool: ChatTool, tools: Sequence[ChatTool], conversation: Conversati
 
 def _tried(tool: ChatTool, filled: Filled, conversation: Conversation) -> Step:
     """Return the next call for each item that a tool is asked for, or the results; an item is tried a few times."""
-    made = {_key(each.call): each for each in conversation.outcomes}
+    made = {_key(each.call): each for each in _since_opened(conversation)}
     tries = _MOST_TRIES + 2 * any(each.kind == "query" for each in parameters_of(tool))
     calls: list[ChatCall] = []
     useful: list[Outcome] = []
@@ -262,6 +266,14 @@ def _tried(tool: ChatTool, filled: Filled, conversation: Conversation) -> Step:
                 break
             queue = [*corrected(tool, result, filled, conversation), *queue]
     return Step(tuple(calls), tuple(useful))
+
+
+def _since_opened(conversation: Conversation) -> Sequence[Outcome]:
+    """Return the outcomes without the errors that said that nothing is open, if something has been opened since."""
+    outcomes = conversation.outcomes
+    opened = [at for at, e in enumerate(outcomes) if e.useful and _OPENS & set(split_identifier(e.call.name))]
+    last = opened[-1] if opened else 0
+    return [e for at, e in enumerate(outcomes) if at >= last or not UNOPENED.search(e.error or "")]
 
 
 def _key(call: ChatCall) -> bytes:
@@ -326,6 +338,7 @@ def _opened(tools: Sequence[ChatTool], conversation: Conversation, uncovered: se
     made = {_key(each.call) for each in conversation.outcomes}
     before = {str(value) for each in good for value in each.call.arguments.values()}
     ranked: list[tuple[int, ChatCall]] = []
+    uncovered |= alike(conversation.question) - stems(conversation.question)
     opening = any(_OPENS & set(split_identifier(each.call.name)) for each in good)
     for tool in permitted(tools, ""):
         required = _required(tool)
@@ -338,13 +351,15 @@ def _opened(tools: Sequence[ChatTool], conversation: Conversation, uncovered: se
             continue
         tables = fill(tool, conversation, found=[name]).others[name] if asks else ()
         values = [each for each in tables if each.startswith("SELECT * ")] if asks else []
-        values = values if asks else taken_from_results(required[0], conversation)[:4]
+        told_by = [each for each in good if each.call.name != tool.name or required[0].kind in ("path", "url")]
+        known = attrs.evolve(conversation, outcomes=tuple(told_by))
+        values = values if asks else taken_from_results(required[0], known)[:4]
         calls = [ChatCall(tool.name, {required[0].name: value}) for value in values if str(value) not in before]
         calls = [call for call in calls if _key(call) not in made]
         told = sum(shares_stem(word, _weights(tool)) for word in uncovered) + bool(_READS & set(_words(tool)))
-        told += opening and bool(_TEXT & set(_words(tool)))
+        told += (opening and bool(_TEXT & set(_words(tool)))) - bool(_ASIDE & set(_words(tool)))
         told += 2 * (required[0].kind == "path" and bool(calls) and _suits(tool, str(values[0])))
-        if calls and told:
+        if calls and told > 0:
             ranked.append((told, calls[0]))
     opened = sum(call.name == each.call.name for _, call in ranked[:1] for each in good)
     return max(ranked, key=lambda pair: pair[0])[1] if ranked and opened < 3 else None

@@ -21,6 +21,8 @@ STOP = lexicon("""
 
 _COUNTING = "zero one two three four five six seven eight nine ten eleven twelve"
 NUMBER_WORDS = {word: value for value, word in enumerate(_COUNTING.split())}
+_ORDER = "zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
+ORDINALS = {word: value for value, word in enumerate(_ORDER.split())}
 
 _SUFFIXES = (("ies", "y"), ("ings", ""), ("ing", ""), ("ers", "er"), ("ed", ""), ("es", ""), ("s", ""), ("ly", ""))
 
@@ -45,6 +47,7 @@ _ALIKE = (
     "root sqrt", "multiply times product", "divide quotient over", "convert exchange conversion",
     "find search look lookup query", "list show every all", "get read fetch show view", "delete remove",
     "create new make", "price cost expensive cheap", "count many number", "size big large",
+    "highest largest maximum max statistics", "lowest smallest minimum min statistics",
     "date day when tomorrow monday tuesday wednesday thursday friday saturday sunday weekend week",
     "time clock hour when", "where place location city", "who person author", "length long duration",
     "content text say contain written", "age old", "height tall high", "weight heavy", "calculate compute evaluate",
