@@ -727,6 +727,17 @@ ICONS = [
         "query",
     ),
 ]
+LOANS = [
+    tool(
+        lambda principal, annual_rate, years: f"{principal} at {annual_rate} for {years}",
+        "loan_payment",
+        "Monthly payment of a loan.",
+        {"annual_rate": {"type": "number", "description": "As a decimal"}, "years": WHOLE, "principal": NUMBER},
+        "annual_rate",
+        "years",
+        "principal",
+    ),
+]
 
 ASKED: dict[str, tuple[list[Served], dict[str, str]]] = {
     "harbour": (
@@ -884,6 +895,13 @@ ASKED: dict[str, tuple[list[Served], dict[str, str]]] = {
         {"Which notes do I have?": "sourdough", "For how many minutes do I bake the sourdough?": "42"},
     ),
     "icons": (ICONS, {"Which categories does the icon Anchor belong to?": "Transportation"}),
+    "loans": (
+        LOANS,
+        {
+            "What is the monthly payment for a loan of $2,000 at 5% over 10 years?": "2000 at 0.05 for 10",
+            "How much is the payment over 12 years with 4.5% interest on a 30000 loan?": "30000 at 0.045 for 12",
+        },
+    ),
     "staff": (
         STAFF,
         {

@@ -220,7 +220,8 @@ def _fields(row: Mapping[str, Any], question: str, outcome: Outcome, *, brief: b
     filled = {key: value for key, value in row.items() if value not in (None, "", [], {})}
     if list(filled) == [""]:
         return shown(filled[""])
-    asked = stems(question) | (alike("who") if re.match(r"who\b", question.lower()) else set())
+    asking = re.match(r"who|when|where", question.lower())
+    asked = stems(question) | (alike(asking[0]) if asking else set())
     wanted = [key for key in filled if any(shares_stem(word, asked) for word in stems(label(key)))]
     names = [key for key in filled if label(key).split()[-1:] and label(key).split()[-1] in _NAMES][:2]
     if len(filled) == 1:

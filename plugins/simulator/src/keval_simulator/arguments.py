@@ -20,6 +20,7 @@ _STRONG = 3.0
 """What a span must reach for an optional parameter: it is of the kind wanted, or the parameter's name is beside it."""
 _DEEPEST = 3
 _SEARCHES = stems("search find lookup look query list filter get fetch read retrieve open")
+_FRACTION = re.compile(r"\bdecimal\b|\bfraction\b|\b0\.\d+", re.IGNORECASE)
 _MOMENT = re.compile(r"(?:\d{4}-\d\d-\d\d|YYYY-MM-DD)([ T])(?:\d\d|HH):(?:\d\d|mm|MM)(:)?")
 _FOLDER = lexicon("folder directory dir")
 
@@ -148,7 +149,9 @@ def _candidates(
         for span in conversation.asked:
             if span.kind in ("number", "part") and (score := fit_number(parameter, span)) > 0:
                 from_zero = span.text.lower() in ORDINALS and "index" in parameter.words and not schema.get("minimum")
-                yield score, bounded(span.number - from_zero, schema, kind), span
+                percent = "%" in span.after[:1] and kind == "number" and _FRACTION.search(parameter.about)
+                value = span.number / 100 if percent else span.number - from_zero
+                yield score, bounded(value, schema, kind), span
     elif kind == "string" and parameter.kind == "query":
         yield from ((2.0 - at / 4, value, None) for at, value in enumerate(queries(conversation, own)[:5]))
     elif kind == "string" and parameter.kind == "sql":

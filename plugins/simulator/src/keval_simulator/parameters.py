@@ -60,6 +60,16 @@ _PREPOSITIONS = lexicon("to from in for of at by on")
 _HANDLES = lexicon("id name key number code")
 _LINKS = lexicon("number name no id is of the a called named code with equals under at")
 _LEADING = lexicon("of for in on called named about with to from")
+_UNITS = (
+    (lexicon("rate percent percentage interest discount tax tip"), lexicon("% percent")),
+    (
+        lexicon("amount principal price cost value salary loan payment balance deposit income investment budget"),
+        lexicon("$ € £ dollar dollars euro euros pounds usd eur"),
+    ),
+    (lexicon("years year term"), lexicon("years year")),
+    (lexicon("months month"), lexicon("months month")),
+)
+"""What names of numbers go with which units."""
 _SESSIONS = lexicon("session connection handle workspace")
 """What a tool opens, and gives an id that nobody could name before."""
 _COUNTS = lexicon("top first last latest limit")
@@ -150,7 +160,9 @@ def fit_number(parameter: Parameter, span: Span) -> float:
     ordinal = span.text.lower() in ORDINALS
     if not near and (ordinal or span.kind == "part"):
         return 0.0
-    score = 2.0 + near + 2.0 * (span.kind == "part")
+    units = {*span.before[:1], *span.after[:1]}
+    measured = any(set(parameter.words) & names and units & said for names, said in _UNITS)
+    score = 2.0 + max(near, 2.5 * measured) + 2.0 * (span.kind == "part")
     return score + 3.0 * bool(set(parameter.words) & _LIMITS and _COUNTS.intersection(span.before[:1]))
 
 

@@ -65,7 +65,7 @@ _OPENERS = lexicon("""
     """)
 """Words that a sentence begins with and that are no name, though they have a capital letter then."""
 _ADVERBS = lexicon("right soon later moment tonight currently again please else ever next any more")
-_WORDS_BESIDE = re.compile(r"[^\W_]+(?:['’]\w+)?")
+_WORDS_BESIDE = re.compile(r"[^\W_]+(?:['’]\w+)?|[%$€£]")
 
 
 @attrs.frozen
