@@ -29,7 +29,7 @@ def test_generated_questions_are_run_once_a_person_has_accepted_them(library: Ca
     assert "4 questions are not accepted yet: keval review" in refused.stderr
     assert "3 questions still to decide on" in some.stderr
     assert "3 questions are not accepted yet: keval review" in first.stderr
-    assert "none left; next: keval run\n" in rest.stderr
+    assert "none left; next: keval run eval.yaml" in rest.stderr
     assert 8 == len(project.lines("trials.jsonl"))
     assert {record["id"] for record in records(project)} == {each["sample"] for each in project.lines("trials.jsonl")}
     report = project.keval("report", str(project.run_directory()))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from keval.cli.config_argument import read_config
+from keval.cli.config_argument import config_here, read_config
 from keval.cli.console import print_json, safe
 from keval.cli.messages import tell
 from keval.cli.options import json_option, results_option
@@ -116,6 +116,7 @@ def _decide_on_questions(
 ) -> None:
     from keval_analysis.question_review import QuestionFile  # it imports what `--help` does not need
 
+    config = config_here(config)
     file = QuestionFile.of(read_config(config))
     waiting = file.waiting()
     if accept or reject or accept_all:
@@ -127,10 +128,10 @@ def _decide_on_questions(
     if as_json:
         print_json([attrs.asdict(entry) for entry in left])
     else:
-        named = f" {shlex.quote(str(config))}" if config is not None else ""
-        decide = f"keval view --questions{named}, or --accept ID, --reject ID, --accept-all"
+        named = shlex.quote(str(config))
+        decide = f"keval view --questions {named}, or --accept ID, --reject ID, --accept-all"
         to_decide = f"{counted(len(left), 'question')} still to decide on; next: {decide}"
-        tell(to_decide if left else f"none left; next: keval run{named}")
+        tell(to_decide if left else f"none left; next: keval run {named}")
 
 
 def _decide(
