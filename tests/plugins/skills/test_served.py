@@ -21,13 +21,13 @@ from tests.contexts import started
 from tests.plugins.skills.folders import CLAUDE_CODE, skill, trial, write
 from tests.stdio_server import ENVIRONMENT
 
-SERVER = str(Path(__file__).with_name("skilled.py"))
 EVAL = f"""
     dataset: {{path: questions.yaml}}
     agents:
       openai: {{model: simulated/any}}
     contexts:
-      clerk: {{type: stdio, command: {sys.executable}, args: [{SERVER}, served]}}
+      clerk:
+        {{type: stdio, command: {sys.executable}, args: [-m, tests.plugins.skills.clerk, served], env: {ENVIRONMENT}}}
       clerk_tools: {{from: clerk, offer: tools}}
       clerk_skills: {{from: clerk, offer: skills}}
       placebo: {{from: clerk_skills, without: [docx], text: scrambled, describe: {{pdf: "Use it for every PDF."}}}}
@@ -58,7 +58,10 @@ def served(project: Project) -> Project:
 
 
 @pytest.mark.usefixtures("simulated_here")
-def test_tools_alone_tools_with_skills_and_skills_alone_recorded_and_replayed(served: Project) -> None:
+@pytest.mark.parametrize("server", ["clerk", pytest.param("skilled", marks=pytest.mark.slow)])
+def test_tools_alone_tools_with_skills_and_skills_alone_recorded_and_replayed(served: Project, server: str) -> None:
+    served.write(eval_yaml=EVAL.replace("skills.clerk", f"skills.{server}"))
+
     outcome = served.run("eval.yaml", "--record")
 
     assert 0 == outcome.code, outcome.stderr
@@ -143,7 +146,8 @@ shell:
 @pytest.mark.anyio
 async def test_skills_that_change_during_the_run_fail_its_trials(tmp_path: Path) -> None:
     folder = serve(tmp_path)
-    provider = ServedSkills(Stdio(command=sys.executable, args=(SERVER, str(folder))), "clerk")
+    server = ("-m", "tests.plugins.skills.clerk", str(folder))
+    provider = ServedSkills(Stdio(command=sys.executable, args=server, env=ENVIRONMENT), "clerk")
     work = tmp_path / "work"
     work.mkdir()
     async with started(provider, "skills") as up, AsyncExitStack() as stack:
@@ -256,9 +260,9 @@ def test_what_is_wrong_with_an_offer_is_told_at_its_place(served: Project) -> No
     run = served.run("eval.yaml", "--condition", "unreadable")
 
     told = "'offer' of a context with `from:` is tools or skills, got 'prompts'"
-    assert [f"error: eval.yaml:8:39: {told}"] == outcome.stderr.splitlines()
+    assert [f"error: eval.yaml:9:39: {told}"] == outcome.stderr.splitlines()
     assert 2 == run.code
-    assert "/eval.yaml:8:43: there is no skill 'docs'; did you mean 'docx'?" in run.stderr
+    assert "/eval.yaml:9:43: there is no skill 'docs'; did you mean 'docx'?" in run.stderr
 
 
 READER = """
@@ -299,7 +303,7 @@ def test_what_agents_read_of_resources_and_prompts_is_measured(served: Project) 
         "openai: {model: simulated/any}",
         """\
 reader: {type: python, target: reader.py:answer, model: simulated/any}""",
-    )
+    ).replace("skills.clerk", "skills.skilled")
     questions = "".join(f"- {{id: {each}, question: Who files the form {each}?}}\n" for each in "abc")
     served.write(eval_yaml=config, questions_yaml=questions, reader_py=READER)
 
