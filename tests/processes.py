@@ -8,9 +8,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import socket
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +19,7 @@ from typing import Any
 
 import attrs
 
-__all__ = ["Listening", "children", "command"]
+__all__ = ["Listening", "children", "command", "serving"]
 
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
@@ -85,6 +86,33 @@ def _command(folder: Path, environ: dict[str, str], args: Sequence[str], *writte
     os.environ.update(environ)
     for descriptor, path in enumerate(written, start=1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), descriptor)
+    from keval.cli import main
+
+    main(args, prog_name="keval")
+
+
+@contextmanager
+def serving(folder: Path, *args: str) -> Iterator[str]:
+    """Run a command that serves until it is ended, and yield the first line that it prints."""
+    lines, written = _FORKS.Pipe(duplex=False)
+    process = _FORKS.Process(target=_serving, args=(folder, dict(os.environ), args, written))
+    process.start()
+    written.close()
+    try:
+        with open(lines.fileno(), encoding="utf-8", closefd=False) as printed:
+            yield printed.readline().strip()
+    finally:
+        process.terminate()
+        process.join(30)
+        lines.close()
+        assert 0 == process.exitcode
+
+
+def _serving(folder: Path, environ: dict[str, str], args: Sequence[str], written: Connection) -> None:
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environ)
+    os.dup2(written.fileno(), 1)
     from keval.cli import main
 
     main(args, prog_name="keval")

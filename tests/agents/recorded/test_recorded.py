@@ -64,7 +64,7 @@ def test_answers_are_scored_without_calling_anything(project: Project) -> None:
     record = {"id": "helsinki", "response": RAIN, "response_time": 3.5, "tool_calls": calls, "usage": tokens}
     write(project, answered(record))
 
-    outcome = project.spawn("run", "eval.yaml", "--json")
+    outcome = project.fork("run", "eval.yaml", "--json")
 
     assert 0 == outcome.code, outcome.stderr
     found = means(outcome.data)

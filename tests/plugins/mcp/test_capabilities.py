@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -18,6 +15,7 @@ from mcp import Client
 
 from tests.conftest import Project
 from tests.plugins.mcp.agent_clients import answering, connected, ordering, said
+from tests.processes import serving
 from tests.stdio_server import ENVIRONMENT
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
@@ -172,19 +170,6 @@ def test_what_a_trial_is_offered_of_a_list_that_changed_before(
         assert (0, [["say", "roots"], ["say", "roots", *more]]) == (outcome.code, listed), outcome.stderr
 
 
-@contextmanager
-def tapped(project: Project) -> Iterator[str]:
-    """Yield the URL at which `keval tap` serves the context."""
-    command = [sys.executable, "-m", "keval", "tap", "eval.yaml", "--context", "choosy", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=project.root) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.terminate()
-            assert 0 == process.wait(30)
-
-
 @pytest.mark.parametrize("modern", ["", ", modern"])
 def test_each_client_of_the_tap_gets_what_is_listed_to_it(
     project: Project, write: Callable[..., Path], modern: str
@@ -205,7 +190,7 @@ def test_each_client_of_the_tap_gets_what_is_listed_to_it(
         alone = [await client(url, each) for each in able]
         return alone + await asyncio.gather(*(client(url, each) for each in able))
 
-    with tapped(project) as url:
+    with serving(project.root, "tap", "eval.yaml", "--context", "choosy", "--port", "0") as url:
         seen = asyncio.run(clients(url))
 
     names = [["say", "elicitation", "roots", "sampling"], ["say"], ["say", "elicitation", "roots"]]
