@@ -19,18 +19,18 @@ NAMED_BY_STATUS = re.compile(r"http_\d{3}")
 
 
 @cache
-def trees() -> dict[Path, ast.Module]:
+def nodes() -> dict[Path, list[ast.AST]]:
     """Parse the modules of all packages but the one for tests, whose doubles fail in ways of their own."""
     folders = [ROOT / "core", *ROOT.glob("*/*/src")]
     paths = [path for folder in folders if folder.parent.name != "testing" for path in folder.rglob("*.py")]
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    return {path: [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))] for path in paths}
 
 
 @cache
 def errors() -> frozenset[str]:
     """Return the names of the errors of trials."""
     found = {"TrialError"}
-    classes = [node for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    classes = [node for each in nodes().values() for node in each if isinstance(node, ast.ClassDef)]
     while more := {each.name for each in classes if found & {*map(named, each.bases)}} - found:
         found |= more
     return frozenset(found)
@@ -41,10 +41,10 @@ def named(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def made(tree: ast.Module) -> Iterator[str]:
+def made(module: list[ast.AST]) -> Iterator[str]:
     """Yield the kinds that a module writes where it makes a failure, or an error that becomes one."""
     makers = errors() | FACTORIES
-    for node in ast.walk(tree):
+    for node in module:
         if isinstance(node, ast.ClassDef) and node.name in errors():
             for each in node.body:
                 if isinstance(each, ast.Assign | ast.AnnAssign) and "kind" in ast.unparse(each).partition("=")[0]:
@@ -68,17 +68,17 @@ def texts(value: ast.expr | None) -> Iterator[str]:
 
 
 def test_a_kind_that_is_written_where_a_failure_is_made_is_in_the_list() -> None:
-    found = {kind: path for path, tree in trees().items() for kind in made(tree)}
+    found = {kind: path for path, module in nodes().items() for kind in made(module)}
 
     assert len(KINDS) // 2 < len(found)
     assert {} == {kind: path for kind, path in found.items() if kind not in KINDS and not NAMED_BY_STATUS.match(kind)}
 
 
 def test_each_kind_in_the_list_is_one_that_the_code_has() -> None:
-    statements = [each for tree in trees().values() for each in tree.body]
-    lists = [each for each in statements if isinstance(each, ast.Assign) and named(each.targets[0]) == "FailureKind"]
-    nodes = [node for each in statements if each not in lists for node in ast.walk(each)]
-    written = {node.value for node in nodes if isinstance(node, ast.Constant)}
+    every = [node for each in nodes().values() for node in each]
+    lists = [each for each in every if isinstance(each, ast.Assign) and named(each.targets[0]) == "FailureKind"]
+    listed = {node for each in lists for node in ast.walk(each)}
+    written = {node.value for node in every if isinstance(node, ast.Constant) and node not in listed}
 
     assert set() == KINDS - written
 

@@ -65,6 +65,13 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
+def pages_with(language: str, *slow: str) -> Iterator[Any]:
+    for page in PAGES:
+        if blocks(page, language):
+            name = str(page.relative_to(ROOT))
+            yield pytest.param(page, id=name, marks=[pytest.mark.slow] * (name in slow))
+
+
 def snippets(language: str) -> Iterator[Any]:
     for page in PAGES:
         for number, block in enumerate(blocks(page, language), start=1):
@@ -169,7 +176,7 @@ def folder(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [*pages_with("python", "docs/play.md", "docs/sessions.md")])
 def test_python_of_a_page_runs(project: Project, simulated_here: None, page: Path) -> None:
     prepare = SURROUNDINGS.get(str(page.relative_to(ROOT)))
     if prepare is not None:
@@ -288,7 +295,7 @@ def test_json_is_a_recorded_answer_or_a_store_of_preferences(folder: Project, bl
     assert f"recorded/baseline/{sample}/1" == folder.lines("trials.jsonl")[0]["id"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [*pages_with("toml")])
 def test_entry_points_of_a_page_lead_to_its_python(page: Path) -> None:
     defined = re.findall(r"^(?:class |def )?(\w+)(?: = |[(:])", "\n".join(blocks(page, "python")), re.MULTILINE)
     points = [tomllib.loads(block)["project"]["entry-points"] for block in blocks(page, "toml")]
@@ -298,6 +305,7 @@ def test_entry_points_of_a_page_lead_to_its_python(page: Path) -> None:
     assert {group for groups in points for group in groups} <= {*registry.GROUPS, *registry.groups()}
 
 
+@pytest.mark.slow
 def test_the_power_page_shows_what_its_commands_print(project: Project) -> None:
     shutil.copytree(ROOT / "examples" / "recorded", project.root, dirs_exist_ok=True)
     page = ROOT / "docs" / "power.md"

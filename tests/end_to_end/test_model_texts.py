@@ -87,6 +87,7 @@ def test_an_answer_that_is_a_call_is_lost_and_said_with_the_remedy(evaluation: P
     assert effect["bound_low"] < effect["difference"] < effect["bound_high"]
 
 
+@pytest.mark.parametrize("evaluation", ["openai"], indirect=True)
 def test_simulated_trials_that_got_nothing_of_the_tools_are_told_with_the_way_to_a_real_model(
     evaluation: Project,
 ) -> None:
@@ -98,9 +99,9 @@ def test_simulated_trials_that_got_nothing_of_the_tools_are_told_with_the_way_to
     (evaluation.root / "pdf").mkdir()
     (evaluation.root / "pdf" / "SKILL.md").write_text("---\nname: pdf\ndescription: Reads.\n---\nRead it.\n", "utf-8")
 
-    outcome = ran(evaluation, ["Paris"] * 4)
+    outcome = ran(evaluation, ["Paris"] * 2)
 
-    told = "simulated: 4 of 4 trials called no tool or had only errors; says nothing of your server"
+    told = "simulated: 2 of 2 trials called no tool or had only errors; says nothing of your server"
     first = " ".join(" ".join(outcome.stdout.splitlines()[1:4]).split())
     assert f"caution {told}. Ask a real model: `-m ollama/" in first
     assert "called no tool in" not in outcome.stdout

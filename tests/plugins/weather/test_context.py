@@ -119,6 +119,7 @@ def test_trials_at_once_behind_the_tap_keep_apart() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_server_per_trial_and_other_instructions_are_possible() -> None:
     async def check() -> tuple[Any, str]:
         async with started(Weather(isolation="trial", instructions="Be brief."), "weather") as source:

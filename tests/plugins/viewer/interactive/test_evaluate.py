@@ -125,6 +125,7 @@ def test_has_an_error(keval):
 """
 
 
+@pytest.mark.slow
 def test_pytest_holds_a_config_to_each_of_its_gates(written: Project) -> None:
     written.write(
         test_gates_py=TESTS,
