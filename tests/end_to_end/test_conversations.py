@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -21,6 +21,7 @@ from tests.conftest import Project
 from tests.end_to_end.conftest import EXAMPLE
 from tests.end_to_end.servers.model import gateway
 
+pytestmark = pytest.mark.slow
 SAMPLES: dict[str, Sample] = {
     sample.id: sample for sample in read_dataset(DatasetFile(EXAMPLE / "conversations.jsonl")).samples
 }
@@ -28,24 +29,10 @@ LEARN, LOOK_UP = "update_user_preferences_from_insight", "get_user_preferences"
 both_frameworks = pytest.mark.parametrize("agent", ["gadk", "ms"])
 
 
-CHOSEN = (
-    "lisbon-tokyo-lisbon",
-    "montreal-learned-cold",
-    "chicago-learned-indoors",
-    "new-york-not-the-rain",
-    "krakow-no-more-hiking",
-    "lodz-once-more",
-    "mexico-city-rain-again",
-    "new-delhi-wear-again",
-)
-"""What shows all that is tested here."""
-
-
 @attrs.frozen
 class Run:
     """The example, run once for all of this module's tests."""
 
-    samples: Sequence[str]
     trials: dict[str, dict[str, Any]]
     scores: dict[tuple[str, str], dict[str, Any]]
     summary: dict[str, Any]
@@ -58,30 +45,26 @@ class Run:
 
     def values(self, agent: str, metric: str) -> dict[str, float]:
         """The values of a metric by sample, where there was something to judge."""
-        scores = {sample: self.score(agent, sample, metric) for sample in self.samples}
+        scores = {sample: self.score(agent, sample, metric) for sample in SAMPLES}
         return {sample: score["value"] for sample, score in scores.items() if not score["neutral"]}
 
 
-@pytest.fixture(scope="module", params=[CHOSEN, pytest.param((*SAMPLES,), marks=pytest.mark.slow)], ids=["some", "all"])
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Run some of the example's conversations, or among the slow tests the example as it is shipped."""
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     project = Project(tmp_path_factory.mktemp("conversations"))
-    chosen = [flag for sample in request.param for flag in ("--sample-id", sample)]
-    outcome = project.run(EXAMPLE / "conversations.yaml", *(chosen if request.param == CHOSEN else ()))
+    outcome = project.run(EXAMPLE / "conversations.yaml")
     assert 0 == outcome.code, outcome.stderr
     return Run(
-        request.param,
         {trial["id"]: trial for trial in project.lines("trials.jsonl")},
         {(score["trial"], score["metric"]): score for score in project.lines("scores.jsonl")},
         project.read("summary.json"),
     )
 
 
-@pytest.mark.slow
 def test_the_example_runs_and_nothing_fails(run: Run) -> None:
     counts = {arm["agent"]: (arm["trials"], arm["failed"]) for arm in run.summary["trials"]}
 
-    assert dict.fromkeys(["gadk", "gadk_forgetful", "ms", "ms_forgetful"], (len(run.samples), 0)) == counts
+    assert dict.fromkeys(["gadk", "gadk_forgetful", "ms", "ms_forgetful"], (len(SAMPLES), 0)) == counts
     assert ["simulated/forgetful", "simulated/weather"] == run.summary["simulated"]
 
 
@@ -193,7 +176,6 @@ def heard(request: ChatRequest) -> list[tuple[str, str]]:
     return [(message.role, message.text) for message in request.messages if message.role != "tool" and message.text]
 
 
-@pytest.mark.slow
 def test_the_history_that_metrics_see_is_what_the_model_was_told(tmp_path: Path) -> None:
     requests: list[ChatRequest] = []
     model = SimulatedModel()
