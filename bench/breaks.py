@@ -18,19 +18,20 @@ import attrs
 import yaml
 
 ROOT = Path(__file__).parents[1]
-_PYTEST = ("-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider", "-m", "not slow")
+_PYTEST = ("-m", "pytest", "-x", "-q", "-n0", "-p", "no:cacheprovider")
 _TIMEOUT_SECONDS = 300
 
 
 @attrs.frozen
 class Break:
-    """A defect: in `file`, `old` becomes `new`, and a test under `tests` should fail."""
+    """A defect: in `file`, `old` becomes `new`, and a test under `tests` should fail, one of the slow ones if `slow`."""
 
     name: str
     file: str
     old: str
     new: str
     tests: list[str]
+    slow: bool = False
 
     def is_noticed(self, project: Path) -> bool:
         """Apply the defect to a copy of the project, run the tests until one fails, and take it back."""
@@ -39,7 +40,13 @@ class Break:
         if text.count(self.old) != 1:
             raise SystemExit(f"{self.name}: {self.file} holds `old` {text.count(self.old)} times; renew breaks.yaml")
         path.write_text(text.replace(self.old, self.new), encoding="utf-8")
-        command = [str(project / ".venv" / "bin" / "python"), *_PYTEST, *self.tests]
+        command = [
+            str(project / ".venv" / "bin" / "python"),
+            *_PYTEST,
+            "-m",
+            "slow" if self.slow else "not slow",
+            *self.tests,
+        ]
         try:
             done = subprocess.run(command, cwd=project, capture_output=True, timeout=_TIMEOUT_SECONDS, check=False)
         except subprocess.TimeoutExpired:
