@@ -7,11 +7,14 @@ It speaks the protocol of 2025-06-18 and runs every call in a thread of its own.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+
+TYPE_CHECKING = False  # to import typing and pathlib would take a third of each start
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
 
 __all__ = [
     "ENVIRONMENT",
@@ -25,9 +28,9 @@ __all__ = [
     "text",
 ]
 
-ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parents[1])}
+ENVIRONMENT = {"PYTHONPATH": os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}
 
-Content: TypeAlias = list[dict[str, Any]]
+Content: TypeAlias = list[dict[str, "Any"]]
 
 
 class ToolFailedError(Exception):
@@ -46,14 +49,19 @@ class NoAnswerError(Exception):
     """The call is never answered."""
 
 
-class Tool(NamedTuple):
+class Tool:
     """A tool: what runs a call, given its arguments and its `_meta`, and what is listed of it."""
 
-    run: Callable[[dict[str, Any], dict[str, Any]], Content]
-    properties: Mapping[str, Any] = {}
-    required: tuple[str, ...] = ()
-    description: str = ""
-    annotations: Mapping[str, Any] | None = None
+    def __init__(
+        self,
+        run: Callable[[dict[str, Any], dict[str, Any]], Content],
+        properties: Mapping[str, Any] | None = None,
+        required: tuple[str, ...] = (),
+        description: str = "",
+        annotations: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.run, self.properties, self.required = run, properties or {}, required
+        self.description, self.annotations = description, annotations
 
     def listed(self, name: str) -> dict[str, Any]:
         schema = {"type": "object", "properties": self.properties, "required": self.required}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any
 
 from tests.stdio_server import answer_each
+
+TYPE_CHECKING = False  # see tests.stdio_server
+if TYPE_CHECKING:
+    from typing import Any
 
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC")
 WAV = b"RIFF$\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0@\x1f\0\0@\x1f\0\0\1\0\x08\0data\0\0\0\0"

@@ -6,9 +6,12 @@ import json
 import socket
 import sys
 from pathlib import Path
-from typing import Any
 
 from tests.stdio_server import answer_each
+
+TYPE_CHECKING = False  # see tests.stdio_server
+if TYPE_CHECKING:
+    from typing import Any
 
 INSTRUCTIONS = "Search before you open a page."
 PAGES = {417: "To restart the gateway, run `frobnicate --gently`.", 418: "Lunch is at noon."}

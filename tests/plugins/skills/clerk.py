@@ -49,7 +49,7 @@ def main(root: Path) -> None:
     form = {"type": "object", "properties": {"form": {"type": "string"}}, "required": ["form"]}
     hints = {"readOnlyHint": True}
     tool = {"name": "who_files", "description": "Say who files a form.", "inputSchema": form, "annotations": hints}
-    able = {"tools": {}, "resources": {}, "extensions": {EXTENSION: {}}}
+    able: dict[str, Any] = {"tools": {}, "resources": {}, "extensions": {EXTENSION: {}}}
 
     def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
         match method:

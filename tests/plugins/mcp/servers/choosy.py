@@ -11,9 +11,12 @@ import os
 import queue
 import sys
 from pathlib import Path
-from typing import Any
 
 from tests.stdio_server import RefusedError, answer_each, text
+
+TYPE_CHECKING = False  # see tests.stdio_server
+if TYPE_CHECKING:
+    from typing import Any
 
 FOLDER = Path(os.environ.get("CHOOSY", os.devnull))
 MODERN = "modern" in sys.argv

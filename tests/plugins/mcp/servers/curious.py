@@ -8,9 +8,12 @@ from __future__ import annotations
 import json
 import queue
 import sys
-from typing import Any
 
 from tests.stdio_server import RefusedError, answer_each, text
+
+TYPE_CHECKING = False  # see tests.stdio_server
+if TYPE_CHECKING:
+    from typing import Any
 
 MODERN, META = "modern" in sys.argv, "io.modelcontextprotocol/"
 client: dict[str, Any] = {}

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+
+TYPE_CHECKING = False  # see tests.stdio_server
+if TYPE_CHECKING:
+    from typing import Any
 
 PREFIX = "io.modelcontextprotocol/"
 tools = ["unlock", "drop", "touch"]

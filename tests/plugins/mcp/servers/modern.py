@@ -6,9 +6,12 @@ Its tool `order` needs a form filled in, and the client's folders, before it ans
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from tests.stdio_server import RefusedError, answer_each
+
+TYPE_CHECKING = False  # see tests.stdio_server
+if TYPE_CHECKING:
+    from typing import Any
 
 VERSION = "2026-07-28"
 FORM = {"type": "object", "properties": {"size": {"type": "string", "default": "small"}}, "required": ["size"]}

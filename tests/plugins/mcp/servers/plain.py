@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tests.stdio_server import RefusedError, answer_each
+
+TYPE_CHECKING = False  # see tests.stdio_server
+if TYPE_CHECKING:
+    from typing import Any
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 DATA = {

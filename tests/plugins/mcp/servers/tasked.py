@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+
+TYPE_CHECKING = False  # see tests.stdio_server
+if TYPE_CHECKING:
+    from typing import Any
 
 PREFIX = "io.modelcontextprotocol/"
 RELATED, EXTENSION, MODERN = f"{PREFIX}related-task", f"{PREFIX}tasks", "2026-07-28"
