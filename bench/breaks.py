@@ -24,7 +24,7 @@ _TIMEOUT_SECONDS = 300
 
 @attrs.frozen
 class Break:
-    """A defect: in `file`, `old` becomes `new`, and a test under `tests` should fail, one of the slow ones if `slow`."""
+    """A defect: in `file`, `old` becomes `new`, and a test under `tests` should fail, if `slow` a slow one."""
 
     name: str
     file: str

@@ -6,6 +6,7 @@ import gc
 import itertools
 import json
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -67,13 +68,24 @@ def pytest_collection_finish() -> None:
 
 
 FINISHED = itertools.count(1)
+PEAK = 2**20
 
 
 def pytest_runtest_logfinish() -> None:
     """Keep collections from looking at what tests have imported: the kits of `keval_testing` collect twice a test."""
     if next(FINISHED) % 25 == 0:
+        _thaw_what_grew()
         gc.collect()
         gc.freeze()
+
+
+def _thaw_what_grew() -> None:
+    """Look at everything again after each growth by half a gigabyte: what was in use then may be garbage by now."""
+    global PEAK  # noqa: PLW0603
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in KiB
+    if peak > PEAK + 2**19:
+        gc.unfreeze()
+        PEAK = peak
 
 
 def _path() -> str:
