@@ -150,8 +150,8 @@ def _candidates(
             if span.kind in ("number", "part") and (score := fit_number(parameter, span)) > 0:
                 from_zero = span.text.lower() in ORDINALS and "index" in parameter.words and not schema.get("minimum")
                 percent = "%" in span.after[:1] and kind == "number" and _FRACTION.search(parameter.about)
-                value = span.number / 100 if percent else span.number - from_zero
-                yield score, bounded(value, schema, kind), span
+                number = span.number / 100 if percent else span.number - from_zero
+                yield score, bounded(number, schema, kind), span
     elif kind == "string" and parameter.kind == "query":
         yield from ((2.0 - at / 4, value, None) for at, value in enumerate(queries(conversation, own)[:5]))
     elif kind == "string" and parameter.kind == "sql":
