@@ -739,6 +739,94 @@ LOANS = [
     ),
 ]
 
+VAULT = [
+    tool(
+        lambda query: "People/Dag Elvestad.md" if query == "phone" else "Nothing found",
+        "search_notes",
+        "Search the notes.",
+        {"query": TEXT},
+        "query",
+    ),
+    tool(
+        lambda path: known({"People/Dag Elvestad.md": "Phone number: 555-0147"}, path, f"File not found: {path}"),
+        "read_note",
+        "Read a note.",
+        {"path": TEXT},
+        "path",
+    ),
+]
+MODES = {"type": "string", "enum": ["create", "delete", "list"]}
+BRANCHES = [
+    tool(
+        lambda operation: "winter, summer" if operation == "list" else "done",
+        "manage_branches",
+        "Manage branches: create, delete or list them.",
+        {"operation": MODES},
+        "operation",
+    ),
+]
+DONATIONS = rows("donor|town|amount|email\nBea|Tornby|200|null\nOle|Tornby|25|ole@x.org\nUna|Vik|70|una@x.org")
+CHARITY = [
+    tool(lambda: {"status": "ok", "tables": [{"name": "shows"}, {"name": "donations"}]}, "list_tables", "Tables.", {}),
+    tool(
+        lambda query: known(
+            {"SELECT * FROM shows": [{"show": "Reel", "host": "Per"}], "SELECT * FROM donations": DONATIONS},
+            query,
+            "no",
+        ),
+        "execute_sql",
+        "Run a SQL query.",
+        {"query": TEXT},
+        "query",
+    ),
+]
+EMOJI = [
+    tool(
+        lambda query: f"## Found: {query}\n\n| Emoji | Name |\n|---|---|\n| a | high-speed train |\n| b | train |",
+        "emoji_search",
+        "Search emojis.",
+        {"query": TEXT},
+        "query",
+    ),
+    tool(
+        lambda emoji: known({"🦉": "`&#x1F989;`"}, emoji, "unknown"),
+        "html_entity",
+        "Get the HTML entity.",
+        {"emoji": TEXT},
+        "emoji",
+    ),
+]
+BOARD = [
+    tool(
+        lambda query: {"items": [{"id": 5, "title": "Sell tickets"}], "count": 1},
+        "search",
+        "Search the items.",
+        {"query": TEXT},
+        "query",
+    ),
+    tool(
+        lambda item_id: {"item": {"id": item_id, "status": "backlog"}},
+        "get_item",
+        "Get an item.",
+        {"item_id": WHOLE},
+        "item_id",
+    ),
+    tool(
+        lambda item_id: {"decisions": [{"choice": "bank transfer"}]},
+        "get_decisions",
+        "Get what was decided for an item.",
+        {"item_id": WHOLE},
+        "item_id",
+    ),
+    tool(
+        lambda request: {"status": "error", "message": "Request not found"},
+        "get_request",
+        "Get a request of an item.",
+        {"request": TEXT},
+        "request",
+    ),
+]
+
 ASKED: dict[str, tuple[list[Served], dict[str, str]]] = {
     "harbour": (
         HARBOUR,
@@ -902,6 +990,23 @@ ASKED: dict[str, tuple[list[Served], dict[str, str]]] = {
             "How much is the payment over 12 years with 4.5% interest on a 30000 loan?": "30000 at 0.045 for 12",
         },
     ),
+    "vault": (
+        VAULT,
+        {
+            "What is the phone number in the note People/Dag Elvestad.md?": "555-0147",
+            "Which phone number does Dag have?": "555-0147",
+        },
+    ),
+    "branches": (BRANCHES, {"Which branches are there?": "winter"}),
+    "charity": (
+        CHARITY,
+        {"How much money came from Tornby in total?": "225", "Which donors have not given an email?": "Bea"},
+    ),
+    "emoji": (
+        EMOJI,
+        {"Which emojis have 'train' in their name?": "high-speed train", "What is the HTML entity of 🦉?": "&#x1F989;"},
+    ),
+    "board": (BOARD, {"What did we decide for the item 'Sell tickets'?": "bank transfer"}),
     "staff": (
         STAFF,
         {

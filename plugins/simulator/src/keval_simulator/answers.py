@@ -33,6 +33,7 @@ _MOST = lexicon(
 _LEAST = lexicon("smallest lowest least min minimum shortest oldest earliest fewest cheapest lightest youngest first")
 _COUNTS = re.compile(r"\bhow many\b|\bnumber of \w+s\b|\bcount\b", re.IGNORECASE)
 _SUMS = re.compile(r"\b(total|sum|altogether|combined)\b|\b(average|mean)\b", re.IGNORECASE)
+_LACKS = re.compile(r"\b(?:not|no|without|missing|lacks?|n't)\b", re.IGNORECASE)
 _NAMES = ("name", "title", "id", "text", "city", "label")
 
 
@@ -60,7 +61,8 @@ def composed(conversation: Conversation, rng: Random, flaws: Flaws) -> str:
     weights: list[float] = []
     for each in useful:
         before = [weight for other, weight in zip(useful, weights, strict=False) if _led_to(other, each)]
-        weights.append(nearness(shown(each.data), asked) + 0.5 * max(before, default=0.0))
+        own, inherited = nearness(shown(each.data), asked), max(before, default=0.0)
+        weights.append(max(own + 0.5 * inherited, inherited))
     chosen = [each for each, weight in zip(useful, weights, strict=True) if weight >= max(weights) - 0.5]
     # A short listing is told, too, beside what was opened out of it.
     led = [e for e in useful if e not in chosen and not isinstance(e.data, str) and len(shown(e.data)) < _SHORT_LISTING]
@@ -184,7 +186,8 @@ def _meant(rows: Sequence[Mapping[str, Any]], question: str, outcome: Outcome) -
     """Return the records whose values the question names most of; all of them if it names none."""
     switched = stems(" ".join(label(name) for name, value in outcome.call.arguments.items() if value is True))
     asked = stems(question) - switched
-    given = {shown(value) for value in outcome.call.arguments.values() if _weekday(value)}
+    several = bool(re.match(r"(?:which|what|list)\b.{0,20}?\w{2}s\b", question, re.IGNORECASE))
+    given = {shown(value) for value in outcome.call.arguments.values() if several or _weekday(value)}
     if "tomorrow" in question.lower() and len(rows) > 1 and any(_weekday(value) for value in rows[0].values()):
         return [rows[1]]
 
@@ -195,6 +198,11 @@ def _meant(rows: Sequence[Mapping[str, Any]], question: str, outcome: Outcome) -
         flags = [key for key, value in row.items() if value is True and stems(label(key)) & asked]
         return len(flags) + 2.0 * exact + len({word for value in telling for word in _named_by(value)} & asked)
 
+    if _LACKS.search(question):
+        named = [key for key in rows[0] if stems(label(key)) & asked]
+        lacking = [row for row in rows if any(row.get(key) in (None, "", [], {}) for key in named)]
+        if 0 < len(lacking) < len(rows):
+            return lacking
     weights = [weight(row) for row in rows]
     return [row for row, each in zip(rows, weights, strict=True) if each == max(weights)]
 

@@ -11,7 +11,18 @@ import attrs
 from keval_gateway import ChatTool
 from keval_simulator.conversation import ATTITUDES, Conversation, stated_in
 from keval_simulator.found import CATALOGUES, catalogued, named, taken_from_results
-from keval_simulator.parameters import FORM, Parameter, beside, bounded, fit, fit_number, parameters_of, written
+from keval_simulator.parameters import (
+    FORM,
+    Parameter,
+    beside,
+    bounded,
+    fit,
+    fit_number,
+    orders,
+    parameters_of,
+    reading,
+    written,
+)
 from keval_simulator.schema import Schema, resolved, schema_type
 from keval_simulator.spans import Span
 from keval_simulator.words import ORDINALS, alike, lexicon, shares_stem, split_identifier, stem, stems
@@ -178,7 +189,11 @@ def _moments(parameter: Parameter, conversation: Conversation) -> Iterator[tuple
 def _choices(parameter: Parameter, conversation: Conversation) -> Iterator[tuple[float, Any, Span | None]]:
     """Yield the options of an enumeration that the question names, at their places."""
     said = stems(conversation.topic)
-    for option in parameter.options:
+    modes = reading(parameter)
+    ordered = [each for each in parameter.options if modes and orders(conversation.question, str(each).lower())]
+    for at, option in enumerate([*ordered, *modes]):
+        yield 4.0 - at / 10 + (stem(str(option)) in said), option, None
+    for option in parameter.options if not modes else ():
         words = {stem(word) for word in split_identifier(str(option))}
         spans = [each for each in conversation.asked if each.kind != "quantity"]
         same = [each for each in spans if stems(each.text) == words > set() or each.text == str(option)]
@@ -226,7 +241,7 @@ def _statements(conversation: Conversation, found: bool) -> list[str]:
     table = Parameter("table_name", {}, required=True)
     asked = [span.text for span in conversation.asked if span.kind != "phrase" and beside(table, span) >= 2.5]
     tables = asked or ((catalogued(conversation) or named(table, conversation))[:3] if found else [])
-    tables = [each for each in tables if each[:1].isalpha()]
+    tables = [each for each in tables if re.fullmatch(r"[A-Za-z_]\w*", str(each))]
     if found and not tables:
         return [*CATALOGUES]
     return [f"SELECT * FROM {each}" for each in tables]  # noqa: S608 - the server decides what it lets be read

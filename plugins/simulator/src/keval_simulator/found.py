@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from keval_simulator.conversation import Conversation
 from keval_simulator.parameters import Parameter, matches
-from keval_simulator.results import Outcome, lines_of, records, shown
+from keval_simulator.results import Outcome, label, lines_of, records, shown
 from keval_simulator.schema import schema_type
 from keval_simulator.words import lexicon, shares_stem, split_identifier, stem, stems
 
@@ -18,6 +18,10 @@ CATALOGUES = (
     "SELECT name AS table_name, sql FROM sqlite_master",
 )
 """Statements that tell of the tables of a database, where no tool does."""
+_SPACED_PATH = r"(?:\[\w+\] +)?((?:[^\W\d][\w/.-]* ){1,4}[\w/-]+\.[A-Za-z]\w{1,4})"
+"""A line that is a path with blanks in it."""
+_GENERIC = stems("item record entry object element document node entity result thing row")
+"""What any thing may be called."""
 _NAME_WORDS = 5
 """A line of so many words may be a name."""
 
@@ -58,7 +62,7 @@ def taken_from_results(parameter: Parameter, conversation: Conversation) -> list
     kind = schema_type(parameter.schema)
     values = named(parameter, conversation)
     values = [*map(str, values)] if kind == "string" else [each for each in values if isinstance(each, int)]
-    values = [each for each in values if parameter.kind not in ("path", "url") or not re.search(r"\s", str(each))]
+    values = [each for each in values if parameter.kind not in ("path", "url") or not re.search(r"\s[^.]*$", str(each))]
     return [each for each in values if matches(parameter.schema.get("pattern", ""), str(each))]
 
 
@@ -66,7 +70,8 @@ def _values(result: Outcome, parameter: Parameter, asked: set[str]) -> Iterator[
     of = stems(" ".join(split_identifier(result.call.name)))
     words = {stem(word) for word in parameter.words}
     nouns = words - HANDLES
-    plain = not nouns or bool(nouns & of) or parameter.kind == "path"
+    of |= stems(" ".join(map(label, result.data))) if isinstance(result.data, Mapping) else set()
+    plain = not nouns or bool(nouns & (of | _GENERIC)) or parameter.kind == "path"
     head, rows = records(result.data)
     for row in [*rows, head] if rows or head else []:
         keyed = {key: _key_fit({stem(word) for word in split_identifier(key)}, words, plain) for key in row}
@@ -81,8 +86,11 @@ def _values(result: Outcome, parameter: Parameter, asked: set[str]) -> Iterator[
         if parameter.kind not in ("path", "url"):
             if len(line.split()) <= _NAME_WORDS:
                 yield nearness(line, asked), re.sub(r"^\[\w+\]\s*", "", line)
-        elif match := re.search(r"\S*[/\\]\S+|\S+\.\w{1,5}\b", line):
-            value, folder = match[0].strip("`\"'(),"), str(result.call.arguments.get(parameter.name, ""))
+        elif match := re.fullmatch(_SPACED_PATH, line) or re.search(r"\S*[/\\]\S+|\S+\.\w{1,5}\b", line):
+            value, folder = (
+                match[match.lastindex or 0].strip("`\"'(),"),
+                str(result.call.arguments.get(parameter.name, "")),
+            )
             inside = value[:1] != "/" and folder[:1] == "/"
             yield nearness(line, asked), f"{folder.rstrip('/')}/{value}" if inside else value
 
@@ -93,7 +101,7 @@ def _key_fit(key: set[str], words: set[str], plain: bool) -> float:
         return 3.0
     if (key <= words and (plain or key - HANDLES)) or words <= key:
         return 2.0
-    by = ("id", "name", "slug", "path", "titl", "uri", "key", "pag", "url")
+    by = ("id", "hash", "name", "slug", "path", "titl", "uri", "key", "pag", "url")
     handle = min((by.index(word) for word in key if word in by and plain and len(key) == 1), default=None)
     return 0.0 if handle is None else 1.5 - handle / 10
 

@@ -70,6 +70,8 @@ _UNITS = (
     (lexicon("months month"), lexicon("months month")),
 )
 """What names of numbers go with which units."""
+_MODES = lexicon("operation action mode command method op subcommand")
+_READING = lexicon("list get show read search find view status info describe count query")
 _SESSIONS = lexicon("session connection handle workspace")
 """What a tool opens, and gives an id that nobody could name before."""
 _COUNTS = lexicon("top first last latest limit")
@@ -133,6 +135,18 @@ class Parameter:
         return [str(each) for each in self.schema.get("examples", ())] + told
 
 
+def reading(parameter: Parameter) -> list[Any]:
+    """Return the options that read, of a parameter that says what a tool does: "list" of list, create and delete."""
+    options = parameter.options if set(parameter.words) & _MODES else ()
+    return [each for each in options if set(split_identifier(str(each))[:1]) & _READING]
+
+
+def orders(question: str, verb: str) -> bool:
+    """Tell whether a question orders something: "Cancel order 4", "please cancel", "I want to cancel"."""
+    begins = r"(?:^|[.!?:;,] |\b(?:please|to|you|and|then|must|now) )"
+    return bool(re.search(rf"{begins}{re.escape(verb)}\b", question.lower()))
+
+
 def parameters_of(tool: ChatTool, schema: Schema | None = None) -> list[Parameter]:
     """Return a tool's parameters, or those of an object in them; the tool's description may say more of its own."""
     about = tool.description if schema is None else ""
@@ -145,7 +159,13 @@ def parameters_of(tool: ChatTool, schema: Schema | None = None) -> list[Paramete
 def _told_of(name: str, schema: Schema, about: str) -> Schema:
     """Return what a tool's description says of a parameter: a line after its name, or a list that has its default."""
     line = re.search(rf"^[ \t*-]*`?{re.escape(name)}`?(?: \([^)\n]*\))?: +(\S.*)", about, re.MULTILINE)
-    told: dict[str, Any] = {"description": "SQL" if "SELECT" in about and name == "query" else line[1] if line else ""}
+    told: dict[str, Any] = {
+        "description": "SQL"
+        if re.search(r"SELECT|\bSQL\b", about) and name in ("query", "statement")
+        else line[1]
+        if line
+        else ""
+    }
     default = schema.get("default")
     for part in re.split(r"[:;\n]|\.\s", about) if isinstance(default, str) and "enum" not in schema else ():
         names = re.split(r",\s*(?:or |and )?", re.sub(r"\s*\([^)]*\)", "", part.strip(" .\n")))
@@ -203,7 +223,8 @@ def fit(parameter: Parameter, span: Span, own: set[str]) -> float:
         or (parameter.schema.get("format") == "date" and not span.text[:1].isdigit())
     ):
         return 0.0
-    if set(split_identifier(span.text)) <= set(parameter.words):
+    said = set(split_identifier(span.text))
+    if said and (said <= set(parameter.words) or (span.kind == "code" and stems(span.text) <= own)):
         return 0.0
     near, rank = beside(parameter, span), 0 if kind == "time" else allowed.index(span.kind)
     if not near and ((kind == "id" and _SESSIONS & set(parameter.words)) or span.text.lower() in ORDINALS):

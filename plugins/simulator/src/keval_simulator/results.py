@@ -26,6 +26,8 @@ _EMPTY = re.compile(
     re.IGNORECASE,
 )
 _PAIR = re.compile(r"\s*(?:[-*•] )?\**([A-Za-z][\w ]{0,30}?)\**:\**\s+(\S.*)")
+_AROUND_TABLE = 2
+"""So many lines beside a table are its heading and its note."""
 _ENVELOPES = ("structuredContent", "structured_content", "content", "result", "output")
 
 
@@ -60,6 +62,7 @@ def outcome(call: ChatCall, message: ChatMessage) -> Outcome:
     text = data if isinstance(data, str) else shown(data)
     failed = failed or message.error
     failed = failed or (isinstance(data, Mapping) and (bool(data.get("error")) or data.get("success") is False))
+    failed = failed or (isinstance(data, Mapping) and data.get("status") in ("error", "failed", "failure"))
     if failed or (data == text and _FAILED.match(text)):
         return Outcome(call, error=text or "the tool failed without a word")
     return Outcome(call, _parsed(data) if isinstance(data, str) else data)
@@ -102,8 +105,9 @@ def _parsed(text: str) -> Any:
             )
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             return text
-    if len(lines) > 1 and all(line.startswith("|") for line in lines):
-        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    table = [line.strip() for line in lines if line.lstrip().startswith("|")]
+    if len(table) > 1 and sum(map(bool, map(str.strip, lines))) - len(table) <= _AROUND_TABLE:
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
         return _tabular([row for row in rows if set("".join(row)) - set(":- ")]) or text
     parts = [part.splitlines() for part in re.split(r"\n\s*\n", re.sub(r"^[^\n]*:\n", "", stripped))]
     pairs = [[pair for line in part if (pair := _PAIR.fullmatch(line))] for part in parts]

@@ -29,12 +29,14 @@ _PATTERNS: dict[Kind, str] = {
     "url": r"\b[a-z]+://[^\s\"'<>)\]]*[^\s\"'<>)\].,;:?!]",
     "email": r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "quote": r"\"([^\"\n]+)\"|“([^”]+)”|`([^`\n]+)`|(?<!\w)['‘]([^'’\n]+)['’](?!\w)",
-    "path": r"(?<![\w/.])(?:~|\.{1,2})?/[\w./-]*\w|\b[\w-]{2,}(?:/[\w.-]+)*\.[a-z]\w{0,4}\b|\b[A-Z]\w+/[A-Z]\w+",
+    "path": r"(?<![\w/.])(?:[\w-]+/)+(?:[\w-]+ ){0,4}[\w-]+\.[a-z]\w{1,4}\b"
+    r"|(?<![\w/.])(?:~|\.{1,2})?/[\w./-]*\w|\b[\w-]{2,}(?:/[\w.-]+)*\.[a-z]\w{0,4}\b|\b[A-Z]\w+/[A-Z]\w+",
     "date": rf"\b\d{{4}}-\d\d-\d\d(?:[T ]\d\d:\d\d[\d:.Z+-]*)?|{_WRITTEN}|(?i:\b(?:today|tomorrow|yesterday)\b)",
     "month": rf"(?i:\b{_MONTH},? (?:of )?(?:19|20)\d\d\b)|\b(?:19|20)\d\d-(?:0[1-9]|1[0-2])\b(?!-)",
     "time": r"(?i:\b\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]\.?m\b)?|\b\d{1,2}\s?[ap]\.?m\b)",
     "ip": r"\b\d+(?:\.\d+){3}(?:/\d+)?\b",
-    "id": r"#[0-9a-fA-F]{3,8}\b|\b\w+(?:~\d*|\^+)(?!\w)|\b[a-z]{2,}[A-Z]\w*|\b\d+(?:-\d+){2,}\b"
+    "id": r"#[0-9a-fA-F]{3,8}\b|\bv\d+(?:\.\d+)+\b|\b\d+\.\d+\.\d+\b|[\u2600-\u27bf\U0001f000-\U0001faff]+"
+    r"|\b\w+(?:~\d*|\^+)(?!\w)|\b[a-z]{2,}[A-Z]\w*|\b\d+(?:-\d+){2,}\b"
     rf"|\b{_COUNTED}(?=[\w-]*\d)(?=[\w-]*[^\W\d])\w[\w-]*\b|\w+_\w+",
     "number": rf"(?i:(?<![\w.])[-−]?\d+(?:,\d{{3}})*(?:\.\d+)?(?:(?:st|nd|rd|th)\b)?|\b(?:{'|'.join(NUMBER_WORDS)})\b)"
     rf"|(?i:(?<=\bthe )(?:{'|'.join(ORDINALS)})\b)",
@@ -46,6 +48,13 @@ _PATTERNS: dict[Kind, str] = {
 _EXPRESSION = re.compile(
     r"(?:\b[a-z]+\d*\(|[\d(]|\b[a-z](?=\s?[*^+/]))(?:[a-z]+\d*\(|\b[a-z]\b|(?<=\d)[a-z]\b|[\d\s().,+*/^%×÷=-])*[\d)]"
 )
+_AMOUNT = r"[$€£]?\d[\d,]*(?:\.\d+)?"
+_OPERATORS = {
+    r"(?:%|percent) of": "/100*", "plus": "+", "minus": "-", r"times|multiplied by": "*", "divided by": "/",
+    "to the power of": "**", r"[-+*/]": r"\g<0>",
+}  # fmt: skip
+_IN_WORDS = re.compile(rf"{_AMOUNT}(?:,? ?(?:{'|'.join(_OPERATORS)}) ?{_AMOUNT})+", re.IGNORECASE)
+"""Arithmetic in words, such as "15 % of 80, plus 3"."""
 _OPERATOR = re.compile(r"\d\s*[+*/^%×÷]+\s*[\d(a-z]|\d\s+-\s+[\d(]|\d-\d+\s*[+*/]|\w\(")
 _NO_UNIT = "|".join([*STOP, "to", "into", "times", "plus", "minus"])
 _QUANTITY = re.compile(
@@ -64,7 +73,7 @@ _OPENERS = lexicon("""
     validate was wednesday were write yes
     """)
 """Words that a sentence begins with and that are no name, though they have a capital letter then."""
-_ADVERBS = lexicon("right soon later moment tonight currently again please else ever next any more")
+_ADVERBS = lexicon("degree degrees right soon later moment tonight currently again please else ever next any more")
 _WORDS_BESIDE = re.compile(r"[^\W_]+(?:['’]\w+)?|[%$€£]")
 
 
@@ -95,6 +104,9 @@ def spans(text: str) -> list[Span]:
         for each in _EXPRESSION.finditer(text)
         if _OPERATOR.search(each[0]) and not re.fullmatch(_PATTERNS["ip"], each[0])
     ]
+    for each in _IN_WORDS.finditer(text):
+        if re.search(r"[a-z]", each[0]):
+            found.append(attrs.evolve(_span(text, "expression", *each.span()), text=_in_signs(each[0])))
     found += [_span(text, "quantity", *each.span()) for each in _QUANTITY.finditer(text)]
     for each in _FILE_IN_FOLDER.finditer(text):
         at = _span(text, "path", *each.span("file"))
@@ -118,7 +130,7 @@ def spans(text: str) -> list[Span]:
 def _span(text: str, kind: Kind, start: int, end: int) -> Span:
     before = re.split(r"[.?!;:]\s", text[:start])[-1]
     after = re.split(r"[.?!;,]", text[end:], maxsplit=1)[0]
-    words = _WORDS_BESIDE.findall(before.lower())[-4:][::-1]
+    words = [each for each in _WORDS_BESIDE.findall(before.lower()) if not each.startswith("degree")][-4:][::-1]
     return Span(
         _value(kind, text[start:end]), kind, start, tuple(words), tuple(_WORDS_BESIDE.findall(after.lower())[:3])
     )
@@ -133,6 +145,14 @@ def _value(kind: Kind, text: str) -> str:
     if kind == "time" and (clock := _CLOCK.fullmatch(text)):
         hour = int(clock[1]) % 12 + 12 * (clock[3].lower() == "p") if clock[3] else int(clock[1])
         return f"{hour:02}:{clock[2] or '00'}"
+    return text
+
+
+def _in_signs(text: str) -> str:
+    """Return arithmetic in words with the signs of it."""
+    text = re.sub(r"[,$€£]", "", text)
+    for words, sign in _OPERATORS.items():
+        text = re.sub(rf" ?(?:{words}) ?(?=[-\d])", sign, text, flags=re.IGNORECASE)
     return text
 
 

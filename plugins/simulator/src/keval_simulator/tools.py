@@ -12,8 +12,8 @@ from keval_gateway import ChatCall, ChatTool
 from keval_simulator.arguments import Filled, fill, several
 from keval_simulator.conversation import Conversation, stated_in
 from keval_simulator.corrections import UNOPENED, corrected
-from keval_simulator.found import HANDLES, catalogued, taken_from_results
-from keval_simulator.parameters import FORM, Parameter, parameters_of
+from keval_simulator.found import HANDLES, taken_from_results
+from keval_simulator.parameters import FORM, Parameter, orders, parameters_of, reading
 from keval_simulator.results import Outcome, shown
 from keval_simulator.schema import schema_type
 from keval_simulator.words import alike, lexicon, sentences, shares_stem, split_identifier, stem, stems
@@ -140,12 +140,12 @@ def _effect(tool: ChatTool) -> str | None:
 
 
 def permitted(tools: Sequence[ChatTool], question: str) -> list[ChatTool]:
-    """Return the tools that read or that a question orders: "Cancel order 4", "please cancel", "I want to cancel".
+    """Return the tools that read, that can be told to read, or that a question orders.
 
     What is not known to read is left out where another tool is; what changes something always is.
     """
-    orders = r"(?:^|[.!?:;,] |\b(?:please|to|you|and|then|must|now) ){}\b"
-    found = [tool for tool in tools if not (verb := _effect(tool)) or re.search(orders.format(verb), question.lower())]
+    either = [tool for tool in tools if any(reading(each) for each in parameters_of(tool))]
+    found = [tool for tool in tools if not (verb := _effect(tool)) or orders(question, verb) or tool in either]
     return found or [tool for tool in tools if not changes(tool)]
 
 
@@ -191,6 +191,7 @@ def _fitness(tool: ChatTool, tools: Sequence[ChatTool], conversation: Conversati
     converts = any(span.kind == "quantity" for span in conversation.asked)
     bonus += 0.7 * bool(_LISTS & set(_words(tool)) and _OVER_ALL.search(conversation.question) and not converts)
     said = set(re.findall(r"\w+", conversation.question.lower()))
+    bonus -= not converts and "convert" in _words(tool) and not said & {"convert", "in", "to"}
     bonus += bool(_ASIDE & set(_words(tool)) - said) * (0.3 if said & _METADATA else -0.3)
     if filled.missing:
         sql = any(each.kind == "sql" for each in parameters_of(tool))
@@ -311,8 +312,7 @@ def _uncovered(tools: Sequence[ChatTool], conversation: Conversation) -> set[str
     typed = {each.name for tool in called for each in parameters_of(tool) if each.kind == "query"}
     given = " ".join(shown(value) for each in good for name, value in each.call.arguments.items() if name not in typed)
     own = {word for tool in called for word, weight in _weights(tool).items() if weight > _DETAIL}
-    others = stems(" ".join(word for tool in tools if tool not in called for word in _words(tool)))
-    described = set[str]() if typed else {word for tool in called for word in _weights(tool)} - (others - own)
+    described = set[str]() if typed else own
     known = stems(" ".join(shown(each.data) for each in good))
     return {
         word for word in stems(conversation.question) - FORM - stems(given) - described if not shares_stem(word, known)
@@ -338,7 +338,7 @@ def _opened(tools: Sequence[ChatTool], conversation: Conversation, uncovered: se
     made = {_key(each.call) for each in conversation.outcomes}
     before = {str(value) for each in good for value in each.call.arguments.values()}
     ranked: list[tuple[int, ChatCall]] = []
-    uncovered |= alike(conversation.question) - stems(conversation.question)
+    wide = uncovered | (alike(conversation.question) - stems(conversation.question))
     opening = any(_OPENS & set(split_identifier(each.call.name)) for each in good)
     for tool in permitted(tools, ""):
         required = _required(tool)
@@ -347,17 +347,18 @@ def _opened(tools: Sequence[ChatTool], conversation: Conversation, uncovered: se
         if len(required) != 1 or required[0].kind not in _FOUND:
             continue
         name, asks = required[0].name, required[0].kind == "sql"
-        if asks and not catalogued(conversation):
-            continue
         tables = fill(tool, conversation, found=[name]).others[name] if asks else ()
-        values = [each for each in tables if each.startswith("SELECT * ")] if asks else []
+        values = [each for each in tables if each.startswith("SELECT * ")]
         told_by = [each for each in good if each.call.name != tool.name or required[0].kind in ("path", "url")]
         known = attrs.evolve(conversation, outcomes=tuple(told_by))
         values = values if asks else taken_from_results(required[0], known)[:4]
-        calls = [ChatCall(tool.name, {required[0].name: value}) for value in values if str(value) not in before]
+        own = {word for word, weight in _weights(tool).items() if weight == _NAME}
+        anew = any(shares_stem(word, own) for word in uncovered)
+        calls = [ChatCall(tool.name, {required[0].name: each}) for each in values if anew or str(each) not in before]
         calls = [call for call in calls if _key(call) not in made]
-        told = sum(shares_stem(word, _weights(tool)) for word in uncovered) + bool(_READS & set(_words(tool)))
+        told = sum(shares_stem(word, _weights(tool)) for word in wide) + bool(_READS & set(_words(tool)))
         told += (opening and bool(_TEXT & set(_words(tool)))) - bool(_ASIDE & set(_words(tool)))
+        told += 2 * asks
         told += 2 * (required[0].kind == "path" and bool(calls) and _suits(tool, str(values[0])))
         if calls and told > 0:
             ranked.append((told, calls[0]))
