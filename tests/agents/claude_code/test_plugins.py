@@ -11,8 +11,8 @@ from keval import open_run
 from keval_gateway import ChatCall, ChatReply, ChatRequest
 from tests.conftest import Project, serve_here
 from tests.plugins.skills.folders import skill, write
-from tests.plugins.skills.test_served import SERVER, serve
-from tests.stdio_server import look_up
+from tests.plugins.skills.test_served import serve
+from tests.stdio_server import ENVIRONMENT, look_up
 
 EVAL = """
     dataset: {path: questions.yaml}
@@ -72,7 +72,8 @@ SERVED = f"""
       claude-code: {{model: simulated/any}}
       reader: {{type: claude-code, model: simulated/any, tools: [ListMcpResourcesTool, ReadMcpResourceTool]}}
     contexts:
-      clerk: {{type: stdio, command: {sys.executable}, args: [{SERVER}, served]}}
+      clerk:
+        {{type: stdio, command: {sys.executable}, args: [-m, tests.plugins.skills.skilled, served], env: {ENVIRONMENT}}}
       clerk_skills: {{from: clerk, offer: skills}}
     conditions:
       with_server: {{contexts: [clerk]}}
