@@ -756,7 +756,7 @@ VAULT = [
     ),
 ]
 MODES = {"type": "string", "enum": ["create", "delete", "list"]}
-BRANCHES = [
+BRANCHING = [
     tool(
         lambda operation: "winter, summer" if operation == "list" else "done",
         "manage_branches",
@@ -997,7 +997,7 @@ ASKED: dict[str, tuple[list[Served], dict[str, str]]] = {
             "Which phone number does Dag have?": "555-0147",
         },
     ),
-    "branches": (BRANCHES, {"Which branches are there?": "winter"}),
+    "branches": (BRANCHING, {"Which branches are there?": "winter"}),
     "charity": (
         CHARITY,
         {"How much money came from Tornby in total?": "225", "Which donors have not given an email?": "Bea"},
