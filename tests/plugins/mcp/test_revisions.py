@@ -137,6 +137,14 @@ def test_newest_is_the_handshake_of_a_server_that_has_nothing_else(discovered: A
     assert ("order",) == listed(provider)
 
 
+def test_newest_is_asked_for_again_of_a_server_that_only_started_slowly() -> None:
+    deaf = f"import sys\nsys.stdin.readline()\n{STDIO}"  # it does not answer the first request
+    answers = json.dumps({**MODERN, **REFUSED})
+    provider = Stdio(command=sys.executable, args=("-c", deaf, answers), protocol="newest", startup_timeout=1)
+
+    assert ("order",) == listed(provider)
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

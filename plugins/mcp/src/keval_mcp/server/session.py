@@ -100,7 +100,8 @@ async def begin(
     # The refusal that is told; of the other nothing is.
     telling = discover if protocol == "2026-07-28" else shake
     refused: dict[object, Exception] = {}
-    for way in (discover, shake) if protocol in waits else (shake, discover):
+    ways = [discover, shake] if protocol in waits else [shake, discover]
+    for way in ways:
         # A server that does not know the handshake may speak the revision without sessions; each refuses in its way.
         # What does not speak the revision that is asked for is asked for the other, to tell what it does speak.
         try:
@@ -109,6 +110,9 @@ async def begin(
             break
         except (MCPError, TimeoutError) as error:
             refused[way] = error
+            if way is shake and isinstance(refused.get(discover), TimeoutError):
+                # It was only slow to start, and does not know the handshake.
+                ways.append(partial(_discovered, dispatcher, about, _DISCOVERY_SECONDS))
     else:
         raise refused[telling]
     forget_refusals()
