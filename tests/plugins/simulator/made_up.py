@@ -789,6 +789,13 @@ EMOJI = [
         "query",
     ),
     tool(
+        lambda slug: known({"train": "Codepoint U+1F686"}, slug, f"Emoji not found: {slug}"),
+        "emoji_lookup",
+        "Look an emoji up.",
+        {"slug": TEXT},
+        "slug",
+    ),
+    tool(
         lambda emoji: known({"🦉": "`&#x1F989;`"}, emoji, "unknown"),
         "html_entity",
         "Get the HTML entity.",
@@ -1004,7 +1011,11 @@ ASKED: dict[str, tuple[list[Served], dict[str, str]]] = {
     ),
     "emoji": (
         EMOJI,
-        {"Which emojis have 'train' in their name?": "high-speed train", "What is the HTML entity of 🦉?": "&#x1F989;"},
+        {
+            "Which emojis have 'train' in their name?": "high-speed train",
+            "What is the HTML entity of 🦉?": "&#x1F989;",
+            "What is the codepoint of the train emoji?": "U+1F686",
+        },
     ),
     "board": (BOARD, {"What did we decide for the item 'Sell tickets'?": "bank transfer"}),
     "staff": (

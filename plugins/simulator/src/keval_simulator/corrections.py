@@ -94,6 +94,7 @@ def corrected(tool: ChatTool, failed: Outcome, filled: Filled, conversation: Con
             forms = forms if value.lower() in conversation.question.lower() else []
             if {"pattern", "glob"} & set(parameters[name].words):
                 forms = [f"*{value}*", *forms]
+            forms = [each for each in forms if re.search(r"[^\W_]", each)]
             tries = (*forms[: value.islower()], *filled.others.get(name, ())[:4], *forms)
             yield from ({**given, name: each} for each in tries if each not in given.values())
 

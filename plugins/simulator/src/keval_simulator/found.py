@@ -22,6 +22,7 @@ _SPACED_PATH = r"(?:\[\w+\] +)?((?:[^\W\d][\w/.-]* ){1,4}[\w/-]+\.[A-Za-z]\w{1,4
 """A line that is a path with blanks in it."""
 _GENERIC = stems("item record entry object element document node entity result thing row")
 """What any thing may be called."""
+_BY = [stem(word) for word in ["id", "hash", "name", "slug", "path", "title", "uri", "key", "page", "url"]]
 _NAME_WORDS = 5
 """A line of so many words may be a name."""
 
@@ -101,8 +102,7 @@ def _key_fit(key: set[str], words: set[str], plain: bool) -> float:
         return 3.0
     if (key <= words and (plain or key - HANDLES)) or words <= key:
         return 2.0
-    by = ("id", "hash", "name", "slug", "path", "titl", "uri", "key", "pag", "url")
-    handle = min((by.index(word) for word in key if word in by and plain and len(key) == 1), default=None)
+    handle = min((_BY.index(word) for word in key if word in _BY and plain and len(key) == 1), default=None)
     return 0.0 if handle is None else 1.5 - handle / 10
 
 

@@ -22,7 +22,7 @@ _FAILED = re.compile(
 _EMPTY = re.compile(
     r"^\W*(?:found |there (?:is|are) )?(?:no|none|nothing|0|zero|could not find|cannot find)\b"
     r"(?:[^\n]{0,150}$|[^\n.]{0,60}\b(?:found|match\w*|exist\w*)\b[^\n.]{0,60}[.!] )"
-    r"|not found\W*$|^[^\n]{1,40}:\s*$|^\[(?:image|audio|resource) [^\]\n]*\]$",
+    r"|not found\W*$|^[\w ]{0,30}not found: [^\n]{1,60}$|^[^\n]{1,40}:\s*$|^\[(?:image|audio|resource) [^\]\n]*\]$",
     re.IGNORECASE,
 )
 _PAIR = re.compile(r"\s*(?:[-*•] )?\**([A-Za-z][\w ]{0,30}?)\**:\**\s+(\S.*)")

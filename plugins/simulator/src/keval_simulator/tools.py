@@ -191,7 +191,8 @@ def _fitness(tool: ChatTool, tools: Sequence[ChatTool], conversation: Conversati
     converts = any(span.kind == "quantity" for span in conversation.asked)
     bonus += 0.7 * bool(_LISTS & set(_words(tool)) and _OVER_ALL.search(conversation.question) and not converts)
     said = set(re.findall(r"\w+", conversation.question.lower()))
-    bonus -= not converts and "convert" in _words(tool) and not said & {"convert", "in", "to"}
+    asks = any(each.kind == "query" for each in _required(tool))
+    bonus -= asks and not converts and "convert" in _words(tool) and not said & {"convert", "in", "to"}
     bonus += bool(_ASIDE & set(_words(tool)) - said) * (0.3 if said & _METADATA else -0.3)
     if filled.missing:
         sql = any(each.kind == "sql" for each in parameters_of(tool))
@@ -312,7 +313,8 @@ def _uncovered(tools: Sequence[ChatTool], conversation: Conversation) -> set[str
     typed = {each.name for tool in called for each in parameters_of(tool) if each.kind == "query"}
     given = " ".join(shown(value) for each in good for name, value in each.call.arguments.items() if name not in typed)
     own = {word for tool in called for word, weight in _weights(tool).items() if weight > _DETAIL}
-    described = set[str]() if typed else own
+    others = stems(" ".join(word for tool in tools if tool not in called for word in _words(tool)))
+    described = set[str]() if typed else {word for tool in called for word in _weights(tool)} - (others - own)
     known = stems(" ".join(shown(each.data) for each in good))
     return {
         word for word in stems(conversation.question) - FORM - stems(given) - described if not shares_stem(word, known)
@@ -336,7 +338,8 @@ def _opened(tools: Sequence[ChatTool], conversation: Conversation, uncovered: se
     """Return the call that opens what was found, if what is asked for is in none of the results."""
     good = [each for each in conversation.outcomes if each.useful]
     made = {_key(each.call) for each in conversation.outcomes}
-    before = {str(value) for each in good for value in each.call.arguments.values()}
+    searched = {one.name for tool in tools for one in parameters_of(tool) if one.kind == "query"}
+    before = {str(value) for each in good for name, value in each.call.arguments.items() if name not in searched}
     ranked: list[tuple[int, ChatCall]] = []
     wide = uncovered | (alike(conversation.question) - stems(conversation.question))
     opening = any(_OPENS & set(split_identifier(each.call.name)) for each in good)
