@@ -833,6 +833,66 @@ BOARD = [
         "request",
     ),
 ]
+DAYS_APART = [
+    tool(lambda days: f"today and {days} days", "add_days", "Add days to today.", {"days": WHOLE}, "days"),
+    tool(
+        lambda start, end: f"{end} minus {start}",
+        "date_diff",
+        "Calculate the number of days between two dates.",
+        {
+            "start": {"type": "string", "description": "Start date"},
+            "end": {"type": "string", "description": "End date"},
+        },
+        "start",
+        "end",
+    ),
+]
+CONVERTER = [
+    tool(lambda expression: f"[{expression}]", "convert", "Convert between units.", {"expression": TEXT}, "expression")
+]
+KEPT_FILES = {"decisions.md": "We chose PostgreSQL.", "progress.md": "Notifications are not started."}
+PROJECTS = [
+    tool(
+        lambda project: ",".join(KEPT_FILES),
+        "list_project_files",
+        "List the files of a project.",
+        {"project": TEXT},
+        "project",
+    ),
+    tool(
+        lambda project, file_name: known(KEPT_FILES, file_name, "no such file"),
+        "read_file",
+        "Read a file of a project.",
+        {"project": TEXT, "file_name": TEXT},
+        "project",
+        "file_name",
+    ),
+]
+SPENT = rows("date|amount|category|note\n2026-04-05|820|rent|April\n2026-04-02|54.3|food|\n2026-04-19|63.1|food|")
+EXPENSES = [
+    tool(
+        lambda start_date, end_date: [each for each in SPENT if start_date <= str(each["date"]) <= end_date],
+        "list_expenses",
+        "List expenses within a range of dates.",
+        {"start_date": TEXT, "end_date": TEXT},
+        "start_date",
+        "end_date",
+    )
+]
+ROOF = {
+    "entities": [{"name": "Roof repair", "kind": "project", "observations": ["budget is 3400 euros"]}],
+    "relations": [{"from": "Ansgar", "to": "Roof repair", "type": "leads"}, {"from": "Ansgar", "to": "x", "type": "y"}],
+}
+ROOFS = [
+    tool(
+        lambda query: ROOF if "roof" in query.lower() else {"entities": [], "relations": []},
+        "search_nodes",
+        "Search nodes.",
+        {"query": TEXT},
+        "query",
+    ),
+    tool(lambda: ROOF, "read_graph", "Read the whole graph.", {}),
+]
 
 ASKED: dict[str, tuple[list[Served], dict[str, str]]] = {
     "harbour": (
@@ -1018,6 +1078,33 @@ ASKED: dict[str, tuple[list[Served], dict[str, str]]] = {
         },
     ),
     "board": (BOARD, {"What did we decide for the item 'Sell tickets'?": "bank transfer"}),
+    "dates": (
+        DAYS_APART,
+        {
+            "How many days are there from 2026-03-14 to 2026-11-02?": "2026-11-02 minus 2026-03-14",
+            "How many days lie between 3 January and 20 April 2026?": "2026-04-20 minus 2026-01-03",
+            "How many days lie between 10 and 25 April 2026?": "2026-04-25 minus 2026-04-10",
+        },
+    ),
+    "converter": (
+        CONVERTER,
+        {
+            "How many miles are 42.195 km?": "[42.195 km to miles]",
+            "The oven should have 375 degrees Fahrenheit. What's that in Celsius?": "[375 Fahrenheit to Celsius]",
+        },
+    ),
+    "bank": (
+        PROJECTS,
+        {
+            "Which database did we choose for the project parcels?": "PostgreSQL",
+            "What has not been started in the project parcels?": "Notifications",
+        },
+    ),
+    "expenses": (EXPENSES, {"How much did I spend on food in April 2026?": "117.4"}),
+    "graph": (
+        ROOFS,
+        {"How big is the budget for the roof repair, and who leads it?": "3400", "Which projects do you know?": "Roof"},
+    ),
     "staff": (
         STAFF,
         {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import datetime
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from keval_simulator.words import alike, lexicon, shares_stem, stem, stems
 _MOST_RECORDS = 6
 _MOST_FIELDS = 16
 _FEW_FIELDS = 12
+_MOST_KINDS = 3
 _SHORT = 25
 """A text of so many words is told whole."""
 _SHORT_LISTING = 300
@@ -32,8 +34,14 @@ _MOST = lexicon(
 )
 _LEAST = lexicon("smallest lowest least min minimum shortest oldest earliest fewest cheapest lightest youngest first")
 _COUNTS = re.compile(r"\bhow many\b|\bnumber of \w+s\b|\bcount\b", re.IGNORECASE)
-_SUMS = re.compile(r"\b(total|sum|altogether|combined)\b|\b(average|mean)\b", re.IGNORECASE)
+_SUMS = re.compile(
+    r"\b(total|sum|altogether|combined"
+    r"|how much (?:money )?(?:did|do|does|have|has)\b.*\b(?:spen[dt]|pa(?:y|id)|cost|earn\w*))\b"
+    r"|\b(average|mean)\b",
+    re.IGNORECASE,
+)
 _LACKS = re.compile(r"\b(?:not|no|without|missing|lacks?|n't)\b", re.IGNORECASE)
+_MONTHS = {stem(each.lower()) for each in calendar.month_name}
 _NAMES = ("name", "title", "id", "text", "city", "label")
 
 
@@ -140,21 +148,32 @@ def _told(outcome: Outcome, conversation: Conversation) -> str:
         return f"{shown(outcome.data)}." if not isinstance(outcome.data, list) else "There are 0."
     if len(rows) == 1 and not head and isinstance(outcome.data, Mapping):
         return _fields(rows[0], question, outcome)
-    kept = _meant(rows, conversation.question, outcome)
+    alike_rows: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        alike_rows.setdefault(tuple(row), []).append(row)
+    # Lists of several kinds are told each: what a thing is, and what it has to do with others.
+    groups = [*alike_rows.values()] if len(alike_rows) <= _MOST_KINDS else [rows]
+    kept: list[Mapping[str, Any]] = []
+    for group in groups:
+        meant = _meant(group, conversation.question, outcome)
+        kept += meant if len(groups) == 1 or len(meant) < max(len(group), 2) else []
+    kept = kept or _meant(rows, conversation.question, outcome)
     lines = []
     if head:
         lines.append(_listed(dict(list(head.items())[:_MOST_FIELDS])))
     lower = set(re.findall(r"\w+", question.lower()))
-    numeric = _measure(kept, question)
+    sums = _SUMS.search(question)
+    numeric = _measure(kept, question, dated=sums is None)
     if (counted := _COUNTS.search(question)) and (
         len(kept) > 1 or not nearness(shown(kept), stems(question[counted.end() :].split()[0]))
     ):
         lines.append(f"There are {len(kept)}")
     found = {at: _amount(row.get(numeric)) for at, row in enumerate(kept) if numeric}
     amounts = {at: amount for at, amount in found.items() if amount is not None}
-    if numeric and (sums := _SUMS.search(question)):
+    if numeric and sums:
         total = sum(amounts.values()) / (1 if sums[1] else len(amounts))
-        lines.append(f"The {sums[0].lower()} {label(numeric)} is {round(total, 4):.15g}")
+        asked = sums[2] or ("total" if " " in sums[0] else sums[0])
+        lines.append(f"The {asked.lower()} {label(numeric)} is {round(total, 4):.15g}")
     if amounts and lower & (_MOST | _LEAST):
         best = (max if lower & _MOST else min)(amounts, key=lambda at: amounts[at])
         return ". ".join([*lines[1 if head else 0 :], _fields(kept[best], question, outcome)])
@@ -172,11 +191,12 @@ def _amount(value: Any) -> float | None:
     return float(re.sub(r"\D", "", text)[:14]) if re.match(r"\d{4}-\d{2}-\d{2}", text) else None
 
 
-def _measure(rows: Sequence[Mapping[str, Any]], question: str) -> str | None:
-    """Return the numeric or dated field that a question measures records by."""
+def _measure(rows: Sequence[Mapping[str, Any]], question: str, *, dated: bool = True) -> str | None:
+    """Return the numeric field that a question measures records by, or one of dates if it may be `dated`."""
     asked = alike(question)
     keys = rows[0] if rows else ()
     plain = [key for key in keys if key[-2:].lower() != "id" and all(_amount(row.get(key)) is not None for row in rows)]
+    plain = [key for key in plain if dated or not re.match(r"\d{4}-\d\d-\d\d", str(rows[0][key]))]
     named = [key for key in plain if any(shares_stem(word, asked) for word in stems(label(key)))]
     exact = [key for key in named if stems(label(key)) & stems(question)]
     return next(iter([*exact, *named, *plain]), None)
@@ -193,6 +213,7 @@ def _meant(rows: Sequence[Mapping[str, Any]], question: str, outcome: Outcome) -
 
     def weight(row: Mapping[str, Any]) -> float:
         telling = [value for value in row.values() if shown(value) not in given]
+        telling = [value for value in telling if not (words := stems(shown(value))) or not words <= _MONTHS]
         named = [re.escape(str(value)) for value in telling if len(str(value)) > 1]
         exact = sum(bool(re.search(rf"(?<![\w.-]){each}(?![\w-])", question, re.IGNORECASE)) for each in named)
         flags = [key for key, value in row.items() if value is True and stems(label(key)) & asked]

@@ -32,6 +32,7 @@ _STRONG = 3.0
 _DEEPEST = 3
 _SEARCHES = stems("search find lookup look query list filter get fetch read retrieve open")
 _FRACTION = re.compile(r"\bdecimal\b|\bfraction\b|\b0\.\d+", re.IGNORECASE)
+_UNIT = re.compile(r"\bhow many ([a-z]+)|\b(?:to|into|in) (?:degrees )?([A-Za-zµ°]+(?:/[a-z]+)?)", re.IGNORECASE)
 _MOMENT = re.compile(r"(?:\d{4}-\d\d-\d\d|YYYY-MM-DD)([ T])(?:\d\d|HH):(?:\d\d|mm|MM)(:)?")
 _FOLDER = lexicon("folder directory dir")
 
@@ -143,7 +144,7 @@ def fill(
 
 
 def _overlap(one: Span, other: Span) -> bool:
-    return one.start < other.start + len(other.text) and other.start < one.start + len(one.text)
+    return one.start < other.end and other.start < one.end
 
 
 def _candidates(
@@ -170,6 +171,7 @@ def _candidates(
         yield from ((8.0 - at, each, None) for at, each in enumerate(statements))
     elif kind == "string":
         yield from _moments(parameter, conversation)
+        yield from _conversions(parameter, conversation, own)
         for span in conversation.asked:
             if (score := fit(parameter, span, own)) > 0 and (value := written(parameter, span)) is not None:
                 yield score, value, span
@@ -184,6 +186,20 @@ def _moments(parameter: Parameter, conversation: Conversation) -> Iterator[tuple
     shape = _MOMENT.search(f"{parameter.about} {parameter.examples}")
     if shape and days and clocks:
         yield 6.0, f"{days[0].text}{shape[1]}{clocks[0].text}{':00' if shape[2] else ''}", days[0]
+
+
+def _conversions(
+    parameter: Parameter, conversation: Conversation, own: set[str]
+) -> Iterator[tuple[float, Any, Span | None]]:
+    """Yield "3 km to miles" for what converts such a text."""
+    quantity = next((each for each in conversation.asked if each.kind == "quantity"), None)
+    if (
+        parameter.kind == "expression"
+        and quantity
+        and "convert" in own
+        and (unit := _UNIT.search(conversation.question))
+    ):
+        yield 5.0, f"{quantity.text} to {unit[1] or unit[2]}", quantity
 
 
 def _choices(parameter: Parameter, conversation: Conversation) -> Iterator[tuple[float, Any, Span | None]]:
@@ -310,12 +326,12 @@ def several(tool: ChatTool, filled: Filled, conversation: Conversation) -> list[
         span = next((each for each in conversation.asked if each.text == str(value)), None)
         if not (parameter.required and span and span.kind not in ("word", "phrase", "expression", "initial")):
             continue
-        alike, end = [value], span.start + len(span.text)
+        alike, end = [value], span.end
         for each in conversation.asked:
             if each.kind == span.kind and each.start >= end and _AND.fullmatch(question[end : each.start]):
                 kind = schema_type(parameter.schema)
                 other = each.text if isinstance(value, str) else bounded(each.number, parameter.schema, kind)
-                alike, end = [*alike, other], each.start + len(each.text)
+                alike, end = [*alike, other], each.end
         used = {str(other) for name, other in whole.items() if name != parameter.name}
         if len(alike) > 1 and not used & set(map(str, alike)):
             return [{**whole, parameter.name: each} for each in alike[:4]]

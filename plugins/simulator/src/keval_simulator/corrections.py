@@ -92,8 +92,10 @@ def corrected(tool: ChatTool, failed: Outcome, filled: Filled, conversation: Con
             forms = [value.title(), value.lower(), value.upper(), re.sub(r"\W+", "_", value.lower())]
             forms = [*forms, value.rstrip("s")] if parameters[name].kind in ("name", "id", "") else []
             forms = forms if value.lower() in conversation.question.lower() else []
-            if {"pattern", "glob"} & set(parameters[name].words):
-                forms = [f"*{value}*", *forms]
+            if "glob" in parameters[name].words or (
+                "pattern" in parameters[name].words and "*" in parameters[name].about
+            ):
+                forms = [f"*{value}*" for _ in range("*" not in value)] + forms
             forms = [each for each in forms if re.search(r"[^\W_]", each)]
             tries = (*forms[: value.islower()], *filled.others.get(name, ())[:4], *forms)
             yield from ({**given, name: each} for each in tries if each not in given.values())

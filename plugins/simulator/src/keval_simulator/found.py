@@ -63,7 +63,8 @@ def taken_from_results(parameter: Parameter, conversation: Conversation) -> list
     kind = schema_type(parameter.schema)
     values = named(parameter, conversation)
     values = [*map(str, values)] if kind == "string" else [each for each in values if isinstance(each, int)]
-    values = [each for each in values if parameter.kind not in ("path", "url") or not re.search(r"\s[^.]*$", str(each))]
+    if parameter.kind in ("path", "url"):
+        values = [each for each in values if not re.search(r"\s[^.]*$|^\d+$", str(each))]
     return [each for each in values if matches(parameter.schema.get("pattern", ""), str(each))]
 
 

@@ -26,9 +26,10 @@ _KINDS = {
         "ip": "ip ips cidr subnet network netmask ipv4",
         "id": "id identifier code number ref reference sku ticket uuid symbol ticker isbn sha revision",
         "expression": "expression expr formula equation calculation quantity",
-        "quote": "text message content string input sentence body markdown html json csv xml pattern regex value data",
+        "quote": "text message content string input sentence body markdown html json csv xml value data",
         "name": "name table title city country place person author location",
-        "query": "query queries q search keyword keywords term terms topic phrase subject question prompt",
+        "query": "query queries q search keyword keywords term terms topic phrase subject question prompt"
+        " regex pattern",
         "sql": "sql",
         "zone": "timezone tz zone",
         "currency": "currency currencies",
@@ -178,7 +179,7 @@ def fit_number(parameter: Parameter, span: Span) -> float:
     """Tell how well a number fits: its unit or its name is beside it, as in "5 days" and "limit 10"."""
     near = beside(parameter, span)
     ordinal = span.text.lower() in ORDINALS
-    if not near and (ordinal or span.kind == "part"):
+    if (ordinal and not near) or (span.kind == "part" and span.before[0] not in parameter.words):
         return 0.0
     units = {*span.before[:1], *span.after[:1]}
     measured = any(set(parameter.words) & names and units & said for names, said in _UNITS)
@@ -235,7 +236,7 @@ def fit(parameter: Parameter, span: Span, own: set[str]) -> float:
     if span.kind == "initial":
         return 0.5
     if not kind and span.kind == "number" and not near:
-        return 0.0
+        return 1.5 if set(parameter.words) & _UNITS[1][0] else 0.0
     of_units = set(parameter.words) & (_SOURCES | _TARGETS) or "unit" in split_identifier(parameter.about)
     if kind == "expression" and rank > 1 and not (of_units and (near or span.kind == "quantity")):
         return 0.0

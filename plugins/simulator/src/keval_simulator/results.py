@@ -109,6 +109,8 @@ def _parsed(text: str) -> Any:
     if len(table) > 1 and sum(map(bool, map(str.strip, lines))) - len(table) <= _AROUND_TABLE:
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
         return _tabular([row for row in rows if set("".join(row)) - set(":- ")]) or text
+    if re.fullmatch(r"[\w./-]+\.\w{1,5}(?:, ?[\w./-]+\.\w{1,5})+", stripped):
+        return re.split(", ?", stripped)
     parts = [part.splitlines() for part in re.split(r"\n\s*\n", re.sub(r"^[^\n]*:\n", "", stripped))]
     pairs = [[pair for line in part if (pair := _PAIR.fullmatch(line))] for part in parts]
     if len(parts) > 1 and all(1 < len(part) == len(found) for part, found in zip(parts, pairs, strict=True)):

@@ -20,6 +20,11 @@ _MONTHS = [each.lower() for each in calendar.month_abbr[1:]]
 _MONTH = rf"(?:{'|'.join([*calendar.month_name[1:], 'sept', *_MONTHS])})\b\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _WRITTEN = rf"(?i:\b(?:{_DAY}(?: of)? {_MONTH}|{_MONTH} {_DAY}),? \d{{4}})"
+_SHARED = re.compile(
+    rf"\b(?P<first>{_DAY})(?: (?P<month>{_MONTH}))? (?:and|to|until|through|-|–) (?P<last>{_DAY} {_MONTH} \d{{4}})",
+    re.IGNORECASE,
+)
+"""Two dates of which the first has the month or the year of the second."""
 _CLOCK = re.compile(r"(\d{1,2})(?::(\d{2}))?(?::\d{2})?\s?([ap])?\.?m?", re.IGNORECASE)
 # A word that starts with a capital letter of any alphabet that has them: São, Łódź, Zürich.
 _CAPITAL = r"[^\W\d_a-zß-öø-ÿ][^\W_]*(?:[-'’.&][^\W_]+)*"
@@ -58,7 +63,8 @@ _IN_WORDS = re.compile(rf"{_AMOUNT}(?:,? ?(?:{'|'.join(_OPERATORS)}) ?{_AMOUNT})
 _OPERATOR = re.compile(r"\d\s*[+*/^%×÷]+\s*[\d(a-z]|\d\s+-\s+[\d(]|\d-\d+\s*[+*/]|\w\(")
 _NO_UNIT = "|".join([*STOP, "to", "into", "times", "plus", "minus"])
 _QUANTITY = re.compile(
-    rf"(?<![\w.])\d+(?:\.\d+)? (?!(?:{_NO_UNIT})\b)[a-zA-Zµ°]+(?:[*/^]\w+)*(?: (?!(?:{_NO_UNIT})\b)[a-z]+)?"
+    rf"(?<![\w.])\d+(?:\.\d+)? (?:degrees? (?=[A-Z]))?"
+    rf"(?!(?:{_NO_UNIT})\b)[a-zA-Zµ°]+(?:[*/^]\w+)*(?: (?!(?:{_NO_UNIT})\b)[a-z]+)?"
 )
 _FILE_IN_FOLDER = re.compile(
     r"(?P<file>(?<![\w./-])[\w-]+\.[a-z]\w{0,4})\b (?:in|from|of|inside|under) (?:the )?(?:(?:folder|directory) )?"
@@ -79,13 +85,22 @@ _WORDS_BESIDE = re.compile(r"[^\W_]+(?:['’]\w+)?|[%$€£]")
 
 @attrs.frozen
 class Span:
-    """A piece of a text; `before` and `after` are the lower-case words beside it in its sentence, the nearest first."""
+    """A piece of a text; `before` and `after` are the lower-case words beside it in its sentence, the nearest first.
+
+    `width` is how many characters it takes there, where its text is written otherwise.
+    """
 
     text: str
     kind: Kind
     start: int
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    width: int = 0
+
+    @property
+    def end(self) -> int:
+        """Where it ends in the text."""
+        return self.start + (self.width or len(self.text))
 
     @property
     def number(self) -> float:
@@ -112,6 +127,12 @@ def spans(text: str) -> list[Span]:
         at = _span(text, "path", *each.span("file"))
         found.append(attrs.evolve(at, text=f"{each['folder']}/{each['file']}"))
     free = text
+    for each in _SHARED.finditer(text):
+        month = each["month"] or each["last"].split()[1]
+        first = f"{each['first']} {month} {each['last'][-4:]}"
+        found.append(attrs.evolve(_span(text, "date", *each.span("first")), text=_value("date", first)))
+        end = each.end("month") if each["month"] else each.end("first")
+        free = f"{free[: each.start()]}{chr(0) * (end - each.start())}{free[end:]}"
     for kind, pattern in _PATTERNS.items():
         for match in re.finditer(pattern, free):
             inner = next((group for group in range(1, 5) if kind == "quote" and match[group]), 0)
@@ -131,13 +152,14 @@ def _span(text: str, kind: Kind, start: int, end: int) -> Span:
     before = re.split(r"[.?!;:]\s", text[:start])[-1]
     after = re.split(r"[.?!;,]", text[end:], maxsplit=1)[0]
     words = [each for each in _WORDS_BESIDE.findall(before.lower()) if not each.startswith("degree")][-4:][::-1]
-    return Span(
-        _value(kind, text[start:end]), kind, start, tuple(words), tuple(_WORDS_BESIDE.findall(after.lower())[:3])
-    )
+    beside = tuple(words), tuple(_WORDS_BESIDE.findall(after.lower())[:3])
+    return Span(_value(kind, text[start:end]), kind, start, *beside, end - start)
 
 
 def _value(kind: Kind, text: str) -> str:
-    """Return a date in ISO form and a time by 24 hours; all else as it stands."""
+    """Return a date in ISO form, a time by 24 hours and a quantity without "degrees"; all else as it stands."""
+    if kind == "quantity":
+        return re.sub(r"degrees? (?=[A-Z])", "", text)
     if kind == "date" and re.fullmatch(_WRITTEN, text):
         month = _month_in(text)
         year, day = (re.search(pattern, text) for pattern in (r"\d{4}$", r"\b\d{1,2}(?!\d)"))
@@ -170,8 +192,13 @@ def _of_month(text: str, match: re.Match[str]) -> Iterator[Span]:
     whole = _span(text, "date", *match.span())
     begins = f"{year[0]}-{month:02}-01"
     ends = f"{begins[:8]}{calendar.monthrange(int(year[0]), month)[1]}"
-    yield attrs.evolve(whole, text=begins, before=("from", *whole.before))
-    yield attrs.evolve(whole, text=ends, before=("to", *whole.before), start=whole.start + len(begins))
+    near = whole.before[:1]
+    if near != ("after",):
+        before = whole.before if near in (("before",), ("until",), ("since",)) else ("from", *whole.before)
+        yield attrs.evolve(whole, text=begins, before=before, width=1)
+    if near not in (("before",), ("until",), ("since",)):
+        before = whole.before if near == ("after",) else ("to", *whole.before)
+        yield attrs.evolve(whole, text=ends, before=before, start=whole.start + 1, width=whole.width - 1)
     yield Span(str(month), "part", match.start(), ("month",))
     yield Span(year[0], "part", match.start() + year.start(), ("year",))
 

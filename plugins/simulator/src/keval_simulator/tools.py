@@ -94,8 +94,12 @@ def plan(tools: Sequence[ChatTool], conversation: Conversation, *, careful: bool
 def _looked_up(tools: Sequence[ChatTool], conversation: Conversation) -> Step:
     ranked = chosen(tools, conversation)
     missing: tuple[str, ...] = ()
-    listing = [tool for tool in permitted(tools, "") if _LISTS & set(_words(tool)) and not _required(tool)]
-    for tool in [*ranked, *(each for each in listing[:2] if ranked and each not in ranked)]:
+    whole = [tool for tool in permitted(tools, "") if not _required(tool) and tool not in ranked]
+    listing = [tool for tool in whole if _LISTS & set(_words(tool))]
+    for tool in [
+        *ranked,
+        *((listing[:2] or [tool for tool in whole if _READS & set(_words(tool))][:1]) if ranked else ()),
+    ]:
         step = _pursued(tool, tools, conversation)
         if step.calls:
             return step
@@ -347,6 +351,10 @@ def _opened(tools: Sequence[ChatTool], conversation: Conversation, uncovered: se
         required = _required(tool)
         if opening and not required:  # it may say of which thing that was opened it is to tell
             required = [each for each in parameters_of(tool) if each.kind == "id"]
+        others = [each.call for each in good if each.call.name != tool.name]
+        shared = {name: value for call in others for name, value in call.arguments.items()}
+        given = {one.name: shared[one.name] for one in required if one.name in shared and len(required) > 1}
+        required = [one for one in required if one.name not in given]
         if len(required) != 1 or required[0].kind not in _FOUND:
             continue
         name, asks = required[0].name, required[0].kind == "sql"
@@ -357,7 +365,7 @@ def _opened(tools: Sequence[ChatTool], conversation: Conversation, uncovered: se
         values = values if asks else taken_from_results(required[0], known)[:4]
         own = {word for word, weight in _weights(tool).items() if weight == _NAME}
         anew = any(shares_stem(word, own) for word in uncovered)
-        calls = [ChatCall(tool.name, {required[0].name: each}) for each in values if anew or str(each) not in before]
+        calls = [ChatCall(tool.name, {**given, name: each}) for each in values if anew or str(each) not in before]
         calls = [call for call in calls if _key(call) not in made]
         told = sum(shares_stem(word, _weights(tool)) for word in wide) + bool(_READS & set(_words(tool)))
         told += (opening and bool(_TEXT & set(_words(tool)))) - bool(_ASIDE & set(_words(tool)))
