@@ -1,6 +1,6 @@
-"""The ten servers of the half that is held back, whose questions were asked when the simulated model was done.
+"""Two times ten servers that are held back, whose questions were asked when the simulated model was done.
 
-Their data was written by somebody who has not read the simulated model's code, nor the other servers' questions.
+Their data was written by people who have not read the simulated model's code, nor the other servers' questions.
 """
 
 from __future__ import annotations
@@ -107,4 +107,204 @@ HELD_BACK: tuple[Server, ...] = (
                                 "('The Miller', 1, 1904, 'Tower', 27300)"}),
         ),
     ),
+)  # fmt: skip
+
+_VAULT = {
+    "Recipes/Lentil soup.md": """---
+tags: [soup, winter]
+serves: 6
+---
+# Lentil soup
+
+Rinse 400 g of red lentils. Simmer them with the carrots for 35 minutes, then add the lemon.
+""",
+    "Recipes/Rye waffles.md": """---
+tags: [breakfast]
+serves: 4
+---
+# Rye waffles
+
+Let the batter rest overnight.
+""",
+    "Projects/Shed roof.md": """---
+status: waiting
+budget: 640
+---
+# Shed roof
+
+Borrow the long ladder from Morten. The felt comes in rolls of 10 metres.
+""",
+    "Projects/Family tree.md": """---
+status: active
+---
+# Family tree
+
+Ask the parish in Odda for the book of 1871.
+""",
+    "People/Dag Elvestad.md": "# Dag Elvestad\n\nPlays the double bass. Phone: 555-0147. Birthday on 9 October.\n",
+    "Journal/2026-04-18.md": "Heard the first cuckoo. Wrote to Dag about the concert.\n",
+    "Journal/2026-04-21.md": "Rain all day. Finished the puzzle with Ylva.\n",
+}
+_SHOWS = """show,host,weekday,start,minutes,listeners
+Night Train,Petra Holm,Friday,22:00,120,840
+Kitchen Table,Sam Ode,Monday,11:30,45,1310
+Old Vinyl,Petra Holm,Sunday,16:00,90,975
+Harbour News,Lin Tran,Tuesday,07:15,30,2260
+Silent Hour,Sam Ode,Wednesday,21:00,60,310
+"""
+_DONATIONS = """donor,town,amount,day,email
+Arne Falk,Tornby,40,2026-02-03,arne@falk.example
+Bea Lindt,Hirtsby,25,2026-02-11,
+Carl Ong,Tornby,120,2026-02-19,carl@ong.example
+Dora Pym,Vester,15,2026-03-02,dora@pym.example
+Emil Roth,Tornby,65,2026-03-08,
+"""
+_FERRY = """openapi: 3.0.3
+info:
+  title: Ferry booking
+  version: 2.3.1
+  description: Sailings and bookings of the Oyster Island ferry.
+servers:
+  - url: https://ferry.example/v2
+paths:
+  /sailings:
+    get:
+      operationId: listSailings
+      summary: List the sailings of a day
+      parameters:
+        - {name: date, in: query, required: true, schema: {type: string, format: date}}
+        - {name: harbour, in: query, required: false, schema: {type: string}}
+      responses:
+        "200": {description: The sailings}
+  /bookings:
+    post:
+      operationId: createBooking
+      summary: Book a sailing
+      requestBody:
+        required: true
+        content:
+          application/json:
+            schema: {$ref: "#/components/schemas/Booking"}
+      responses:
+        "201": {description: The booking was made}
+        "409": {description: The sailing is full}
+  /bookings/{id}:
+    delete:
+      operationId: cancelBooking
+      summary: Cancel a booking, until two hours before the sailing
+      parameters:
+        - {name: id, in: path, required: true, schema: {type: string}}
+      responses:
+        "204": {description: Cancelled}
+components:
+  schemas:
+    Booking:
+      type: object
+      required: [sailing, passengers]
+      properties:
+        sailing: {type: string}
+        passengers: {type: integer, minimum: 1, maximum: 9}
+        vehicle: {type: string, enum: [none, bicycle, car, camper]}
+        status: {type: string, enum: [reserved, paid, boarded, cancelled]}
+  securitySchemes:
+    HarbourKey: {type: apiKey, in: header, name: X-Harbour-Key}
+"""
+_GIT_AT = {"path": "{folder}"}
+_RUTA = {"author": {"name": "Ruta Blom", "email": "ruta@blom.example"}}
+_JON = {"author": {"name": "Jon Aske", "email": "jon@aske.example"}}
+SECOND_HELD_BACK: tuple[Server, ...] = (
+    Server(
+        "vault", "pypi:light-obsidian-mcp mcp<2", ("light-obsidian-mcp",), (), files=_VAULT,
+        env={"OBSIDIAN_VAULT": "{folder}"},
+    ),
+    Server(
+        "task-manager", "npm:@kazuph/mcp-taskmanager", ("mcp-taskmanager",),
+        (
+            ("request_planning", {"originalRequest": "Move the bike shop", "tasks": [
+                {"title": "Pack the spare parts", "description": "Forty boxes, labelled by size"},
+                {"title": "Rent a van", "description": "Ask Tveit, phone 555-0182, for the long one"},
+                {"title": "Tell the regulars", "description": "The new address is 14 Brenner Lane"},
+                {"title": "Hand over the keys", "description": "At noon, to the landlord"},
+            ]}),
+            ("request_planning", {"originalRequest": "Spring newsletter", "tasks": [
+                {"title": "Write the editorial", "description": "300 words, by Nele"},
+                {"title": "Choose a cover photo", "description": "Landscape, 1800 pixels wide"},
+                {"title": "Send it to the printer", "description": "As a PDF, with bleed"},
+            ]}),
+            ("mark_task_done", {"requestId": "req-1", "taskId": "task-1", "completedDetails": "All are labelled"}),
+            ("approve_task_completion", {"requestId": "req-1", "taskId": "task-1"}),
+        ),
+        env={"TASK_MANAGER_FILE_PATH": "{folder}/tasks.json"},
+    ),
+    Server(
+        "kanban", "pypi:kanban-mcp mcp<2", ("kanban-mcp",),
+        (
+            ("new_item", {"item_type": "feature", "title": "Print the concert programme", "priority": 2,
+                          "description": "Two pages in A5"}),
+            ("new_item", {"item_type": "issue", "title": "Umlauts are missing in the PDF", "priority": 1}),
+            ("new_item", {"item_type": "todo", "title": "Ask the organist for a biography"}),
+            ("new_item", {"item_type": "todo", "title": "Measure the stage"}),
+            ("new_item", {"item_type": "feature", "title": "Sell tickets online", "priority": 3}),
+            ("add_relationship", {"source_id": 2, "target_id": 1, "relationship_type": "blocks"}),
+            ("set_status", {"item_id": 2, "status": "in_progress"}),
+            ("add_tag", {"item_id": 1, "tag_name": "print"}),
+            ("add_tag", {"item_id": 2, "tag_name": "print"}),
+            ("add_tag", {"item_id": 5, "tag_name": "money"}),
+            ("add_decision", {"item_id": 5, "choice": "Pay by bank transfer", "rejected_alternatives": "Credit cards",
+                              "rationale": "The fees of cards are too high"}),
+            ("add_update", {"content": "The second page is with the printer until Friday"}),
+        ),
+        env={"HOME": "{folder}", "KANBAN_PROJECT_DIR": "{folder}"},
+    ),
+    Server(
+        "assistant", "pypi:mcp-personal-assistant mcp<2", ("mcp-personal-assistant",),
+        (
+            ("create_project", {"name": "Harbour fair", "status": "in_progress", "priority": "high",
+                                "start_date": "2026-03-01", "end_date": "2026-06-14"}),
+            ("add_project_task", {"project_id": "{id}", "title": "Book the brass band", "status": "blocked"}),
+            ("add_project_task", {"project_id": "{id}", "title": "Print the posters", "status": "done"}),
+            ("add_project_task", {"project_id": "{id}", "title": "Rent twelve stalls", "status": "in_progress"}),
+            ("create_project", {"name": "Website relaunch", "status": "on_hold", "priority": "medium"}),
+            ("create_project", {"name": "Attic insulation", "status": "not_started", "priority": "low"}),
+            ("create_todo", {"title": "Water the seedlings", "priority": "low", "due_date": "2026-05-02"}),
+            ("create_todo", {"title": "Renew the van insurance", "priority": "urgent", "due_date": "2026-05-12"}),
+            ("create_todo", {"title": "Reply to Ines", "priority": "medium", "due_date": "2026-05-05"}),
+            ("create_calendar_event", {"title": "Dentist", "location": "Kirkegata 9",
+                                       "start_time": "2026-05-06T08:20:00", "end_time": "2026-05-06T09:00:00"}),
+            ("create_calendar_event", {"title": "Choir rehearsal", "location": "Town hall",
+                                       "start_time": "2026-05-07T19:30:00", "end_time": "2026-05-07T21:00:00"}),
+            ("create_calendar_event", {"title": "Flight to Riga", "location": "Terminal 2",
+                                       "start_time": "2026-06-02T06:55:00", "end_time": "2026-06-02T09:10:00"}),
+        ),
+        env={"HOME": "{folder}"},
+    ),
+    Server(
+        "git-npm", "npm:@cyanheads/git-mcp-server", ("git-mcp-server",),
+        (
+            ("git_add", {**_GIT_AT, "paths": ["fees.txt"]}),
+            ("git_commit", {**_GIT_AT, **_RUTA, "message": "List the camping fees"}),
+            ("git_tag", {**_GIT_AT, "mode": "create", "tagName": "v1.0", "message": "First edition",
+                         "annotated": True}),
+            ("git_add", {**_GIT_AT, "paths": ["map.txt", "legend.txt"]}),
+            ("git_commit", {**_GIT_AT, **_JON, "message": "Draw the map"}),
+            ("git_branch", {**_GIT_AT, "mode": "create", "branchName": "winter-opening"}),
+            ("git_add", {**_GIT_AT, "paths": ["rules.md"]}),
+            ("git_commit", {**_GIT_AT, **_RUTA, "message": "Forbid fires after ten"}),
+            ("git_tag", {**_GIT_AT, "mode": "create", "tagName": "v1.1", "message": "With the map and new rules",
+                         "annotated": True}),
+        ),
+        files={".git": "", "fees.txt": "Tent: 14\nCaravan: 29\n", "map.txt": "North field\n",
+               "legend.txt": "W: water\n", "rules.md": "# Rules\n\nNo fires after ten.\n",
+               "scratch.txt": "Ask about the gate.\n"},
+        env={"GIT_COMMITTER_NAME": "Ruta Blom", "GIT_COMMITTER_EMAIL": "ruta@blom.example",
+             "GIT_SIGN_COMMITS": "false"},
+    ),
+    Server(
+        "csv-database", "pypi:mcp-csv-database mcp<2", ("mcp-csv-database", "--csv-folder", "{folder}"), (),
+        files={"shows.csv": _SHOWS, "donations.csv": _DONATIONS},
+    ),
+    Server("openapi", "pypi:openapi-tools-mcp mcp<2", ("openapi-tools-mcp",), (), files={"ferry.yaml": _FERRY}),
+    Server("finance", "pypi:finance-calc-mcp mcp<2", ("finance-calc-mcp",), ()),
+    Server("mathematics", "pypi:mcp-mathematics mcp<2", ("mcp-mathematics",), ()),
+    Server("emoji", "pypi:emojifyi[mcp] mcp<2", ("python", "-m", "emojifyi.mcp_server"), ()),
 )  # fmt: skip

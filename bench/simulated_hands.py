@@ -13,6 +13,8 @@ read the simulated model's code. They were put to it once, on 30 November 2026, 
 27 of 50 were right. Then its failures were looked at: servers that open something first, and databases without a tool
 that lists their tables.
 
+`--half unseen` asks yet ten others, by somebody who has not read the simulated model's code nor the other questions.
+
 `--check` asks no model: it makes the calls that are written beside each question, whose results must hold the golden
 values. `--generate` tells how many of twelve questions `keval generate` makes for each server.
 """
@@ -36,7 +38,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from held_back_servers import HELD_BACK
+from held_back_servers import HELD_BACK, SECOND_HELD_BACK
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from real_servers import KEVAL, SERVERS, Filled, Server, install, write_files
@@ -347,14 +349,14 @@ def generated(filled: Filled) -> tuple[int, str]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", type=Path)
-    parser.add_argument("--half", choices=("first", "second", "held-back"))
+    parser.add_argument("--half", choices=("first", "second", "held-back", "unseen"))
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--generate", action="store_true")
     parser.add_argument("--json", action="store_true", dest="as_json")
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
     folder = (given.folder or Path(tempfile.mkdtemp(prefix="keval-hands-"))).resolve()
-    known = {server.name: server for server in (*HANDS, *HELD_BACK)}
+    known = {server.name: server for server in (*HANDS, *HELD_BACK, *SECOND_HELD_BACK)}
     found: list[Found] = []
     for half in [given.half] if given.half else ["first", "second"]:
         every = questions(half)

@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 import simulated_hands as hands
-from held_back_servers import HELD_BACK
+from held_back_servers import HELD_BACK, SECOND_HELD_BACK
+from real_servers import SERVERS, Server
 
 
 @pytest.mark.parametrize(
@@ -25,12 +26,18 @@ def test_an_answer_must_hold_every_golden_value(golden: list[str], text: str, ex
     assert expected == hands.Question("s", "q", golden, ()).is_answered_by(text)
 
 
-def test_ten_servers_that_are_in_no_other_half_are_held_back_with_five_questions_each() -> None:
-    asked = hands.questions("held-back")
+@pytest.mark.parametrize(
+    ("half", "servers", "others"),
+    [("held-back", HELD_BACK, hands.HANDS), ("unseen", SECOND_HELD_BACK, (*hands.HANDS, *HELD_BACK, *SERVERS))],
+)
+def test_ten_servers_that_are_in_no_other_half_are_held_back_with_five_questions_each(
+    half: str, servers: tuple[Server, ...], others: tuple[Server, ...]
+) -> None:
+    asked = hands.questions(half)
 
-    assert {server.name: 5 for server in HELD_BACK} == Counter(each.server for each in asked)
-    assert 10 == len({server.name for server in HELD_BACK} - {server.name for server in hands.HANDS})
-    assert not {server.package for server in HELD_BACK} & {server.package for server in hands.HANDS}
+    assert {server.name: 5 for server in servers} == Counter(each.server for each in asked)
+    assert 10 == len({server.name for server in servers} - {server.name for server in others})
+    assert not {server.package for server in servers} & {server.package for server in others}
     assert all(each.golden and each.calls for each in asked)
     assert not [each.question for each in asked if each.is_answered_by(each.question)]
 
