@@ -1,4 +1,4 @@
-"""Two times ten servers that are held back, whose questions were asked when the simulated model was done.
+"""Three times ten servers that are held back, whose questions were asked when the simulated model was done.
 
 Their data was written by people who have not read the simulated model's code, nor the other servers' questions.
 """
@@ -307,4 +307,174 @@ SECOND_HELD_BACK: tuple[Server, ...] = (
     Server("finance", "pypi:finance-calc-mcp mcp<2", ("finance-calc-mcp",), ()),
     Server("mathematics", "pypi:mcp-mathematics mcp<2", ("mcp-mathematics",), ()),
     Server("emoji", "pypi:emojifyi[mcp] mcp<2", ("python", "-m", "emojifyi.mcp_server"), ()),
+)  # fmt: skip
+_APP_LOG = """2026-05-04 08:12:03 INFO  server started on port 8431
+2026-05-04 08:15:47 WARN  slow query on table invoices: 4820 ms
+2026-05-04 09:02:10 ERROR payment 7719 rejected: card expired
+2026-05-04 09:40:55 INFO  backup finished, 318 files
+2026-05-04 11:26:31 ERROR mail to quill@halden.example bounced
+2026-05-04 13:07:08 WARN  disk /data at 91 percent
+2026-05-04 15:55:20 ERROR payment 7740 rejected: limit reached
+"""
+_ORDERS = """MAX_ITEMS = 36
+
+
+def total(prices):
+    # TODO: round to two decimals
+    return sum(prices[:MAX_ITEMS])
+"""
+_MAILER = """SENDER = "desk@halden.example"
+
+
+def send_receipt(order):
+    # TODO: try again when the host is down
+    return f"From: {SENDER}"
+"""
+_SETUP = """# Setup
+
+Install Python 3.12 and run `make all`.
+Backups run every night at 02:45 and are kept for 21 days.
+Ask Ines Calder for the password of the staging machine.
+"""
+_MEETING = """Meeting of the allotment club, 12 May 2026
+Present: Sunniva Rask, Pell Ahearn, Odd Lie
+Absent: Mina Torvald
+Water is turned on from 1 April to 15 October.
+The rent of a plot goes up from 85 to 92 euros.
+Odd Lie repairs the shed roof before 30 June.
+Next meeting: 9 September at 19:30 in the village hall.
+"""
+_SETTINGS = """[server]
+host = seedling.example
+port = 6142
+
+[mail]
+sender = club@seedling.example
+retries = 4
+"""
+_BANK = {
+    "parcel-tracker/projectbrief.md": """# Parcel tracker
+
+Shows where a parcel is, for small couriers. The customer is Marlow Freight; the contact there is Tove Anker.
+Launch is planned for 14 September 2026.
+""",
+    "parcel-tracker/decisions.md": """# Decisions
+
+- Database: PostgreSQL, since we need geographic queries.
+- Positions are kept for 90 days, then deleted.
+- Maps are drawn with Leaflet.
+""",
+    "parcel-tracker/progress.md": """# Progress
+
+Done: login, list of parcels.
+In progress: the map.
+Not started: notifications by SMS.
+""",
+    "tide-clock/projectbrief.md": "# Tide clock\n\nA clock for the wall that shows high and low water at Ulvsund.\n",
+    "tide-clock/hardware.md": """# Hardware
+
+- Board: ESP32-C3
+- Motor: 28BYJ-48
+- Power: 5 V, at most 350 mA
+""",
+}
+_DB = {"full_db_path": "{folder}/library.db"}
+THIRD_HELD_BACK: tuple[Server, ...] = (
+    Server(
+        "grep", "pypi:mcp-grep mcp<2", ("mcp-grep-server",), (),
+        files={
+            "logs/app.log": _APP_LOG, "src/orders.py": _ORDERS, "src/mailer.py": _MAILER,
+            "src/tax.py": "RATE = 0.19\n", "docs/setup.md": _SETUP,
+        },
+    ),
+    Server(
+        "text-editor", "pypi:mcp-text-editor mcp<2", ("mcp-text-editor",), (),
+        files={
+            "notes/meeting.txt": _MEETING, "settings.ini": _SETTINGS,
+            "prices-2025.txt": "Compost, bag: 6.80\nOnion sets, 500 g: 3.20\nTwine, roll: 2.95\n",
+            "prices-2026.txt": "Compost, bag: 7.45\nOnion sets, 500 g: 3.20\nTwine, roll: 3.10\n",
+        },
+    ),
+    Server(
+        "memory-libsql", "npm:mcp-memory-libsql", ("mcp-memory-libsql",),
+        (
+            ("create_entities", {"entities": [
+                {"name": "Ansgar Feld", "entityType": "person",
+                 "observations": ["lives in Kiel", "works as a tiler", "birthday is on 17 November"]},
+                {"name": "Bettina Roe", "entityType": "person",
+                 "observations": ["allergic to hazelnuts", "plays the cello"]},
+                {"name": "Joris Haas", "entityType": "person", "observations": ["moved to Ghent in 2021"]},
+                {"name": "Halden Tools", "entityType": "company",
+                 "observations": ["lends machines to neighbours", "founded in 2009", "open on Saturdays"]},
+                {"name": "Roof repair", "entityType": "project",
+                 "observations": ["budget is 3400 euros", "must be finished by 30 September 2026"]},
+            ]}),
+            ("create_relations", {"relations": [
+                {"source": "Joris Haas", "target": "Halden Tools", "type": "owns"},
+                {"source": "Ansgar Feld", "target": "Halden Tools", "type": "works_for"},
+                {"source": "Bettina Roe", "target": "Roof repair", "type": "pays_for"},
+                {"source": "Ansgar Feld", "target": "Roof repair", "type": "leads"},
+            ]}),
+        ),
+        env={"LIBSQL_URL": "file:{folder}/memory.db"},
+    ),
+    Server(
+        "memory-bank", "npm:@allpepper/memory-bank-mcp", ("mcp-server-memory-bank",), (),
+        files=_BANK, env={"MEMORY_BANK_ROOT": "{folder}"},
+    ),
+    Server("math", "pypi:mcp-server-math mcp<2", ("mcp-server-math",), ()),
+    Server(
+        "todo-kit", "pypi:todo-mcp-server-kit mcp<2", ("todo-mcp-server", "--project-root", "{folder}"),
+        (
+            ("add_todo", {"text": "Repair the bicycle lamp", "priority": "high", "due": "2027-01-15",
+                          "tags": ["bike"]}),
+            ("add_todo", {"text": "Order 40 candles", "due": "2027-02-01", "tags": ["choir"]}),
+            ("add_todo", {"text": "Return the ladder to Ebba", "priority": "low", "tags": ["house"]}),
+            ("add_todo", {"text": "Write the programme of the spring concert", "priority": "high",
+                          "due": "2027-02-20", "tags": ["choir", "writing"]}),
+            ("add_todo", {"text": "Paint the garden gate", "priority": "low", "due": "2027-04-10", "tags": ["house"]}),
+            ("add_todo", {"text": "Copy the alto parts", "tags": ["choir"]}),
+            ("mark_done", {"id": 6}),
+        ),
+    ),
+    Server(
+        "sqlite-manager", "pypi:mcp-sqlite-manager mcp<2", ("mcp-sqlite-manager",),
+        (
+            ("create_table", {**_DB, "table_sql":
+                "CREATE TABLE books (id INTEGER PRIMARY KEY, title TEXT, author TEXT, year INTEGER, shelf TEXT)"}),
+            ("create_table", {**_DB, "table_sql":
+                "CREATE TABLE loans (id INTEGER PRIMARY KEY, book_id INTEGER, borrower TEXT, due_on TEXT)"}),
+            ("write_query", {**_DB, "query":
+                "INSERT INTO books VALUES (11, 'The Salt Road', 'Ilse Marrow', 1887, 'C4'), "
+                "(12, 'Lamps of the North', 'Edvin Storm', 1931, 'A2'), "
+                "(13, 'A Field of Rye', 'Ilse Marrow', 1893, 'C4'), "
+                "(14, 'The Clockmaker of Brenn', 'Noor Castell', 1956, 'B7'), "
+                "(15, 'Winter Bees', 'Noor Castell', 1972, 'B7'), "
+                "(16, 'Letters from Skagen', 'Edvin Storm', 1899, 'A3')"}),
+            ("write_query", {**_DB, "query":
+                "INSERT INTO loans VALUES (21, 14, 'Frida Holm', '2026-07-03'), "
+                "(22, 11, 'Matteo Serra', '2026-07-11'), "
+                "(23, 15, 'Frida Holm', '2026-07-19')"}),
+        ),
+    ),
+    Server("converter", "pypi:mcp-server-converter mcp<2", ("mcp-server-converter",), ()),
+    Server("dates", "pypi:casual-mcp-server-time mcp<2", ("casual-mcp-server-time",), ()),
+    Server(
+        "expenses", "pypi:iflow-mcp-expense-tracker mcp<2", ("mcp-expense-tracker",),
+        tuple(
+            ("add_expense", {"date": date, "amount": amount, "category": category, "note": note})
+            for date, amount, category, note in (
+                ("2026-04-02", 54.30, "groceries", "market"),
+                ("2026-04-05", 820, "rent", "April"),
+                ("2026-04-11", 18.75, "transport", "train to Lier"),
+                ("2026-04-19", 63.10, "groceries", "supermarket"),
+                ("2026-04-23", 37.50, "leisure", "concert"),
+                ("2026-05-03", 49.95, "groceries", "market"),
+                ("2026-05-06", 820, "rent", "May"),
+                ("2026-05-14", 112, "transport", "bicycle tyres"),
+                ("2026-05-28", 26.40, "leisure", "museum"),
+            )
+        ),
+        env={"TMPDIR": "{folder}"},
+    ),
 )  # fmt: skip

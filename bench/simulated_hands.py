@@ -13,7 +13,8 @@ read the simulated model's code. They were put to it once, on 30 November 2026, 
 27 of 50 were right. Then its failures were looked at: servers that open something first, and databases without a tool
 that lists their tables.
 
-`--half unseen` asks yet ten others, by somebody who has not read the simulated model's code nor the other questions.
+`--half unseen` asks yet ten others, by somebody who has not read the simulated model's code nor the other questions,
+and `--half unseen-again` ten more, in the same way.
 
 `--check` asks no model: it makes the calls that are written beside each question, whose results must hold the golden
 values. `--generate` tells how many of twelve questions `keval generate` makes for each server.
@@ -38,7 +39,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from held_back_servers import HELD_BACK, SECOND_HELD_BACK
+from held_back_servers import HELD_BACK, SECOND_HELD_BACK, THIRD_HELD_BACK
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from real_servers import KEVAL, SERVERS, Filled, Server, install, write_files
@@ -349,14 +350,14 @@ def generated(filled: Filled) -> tuple[int, str]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", type=Path)
-    parser.add_argument("--half", choices=("first", "second", "held-back", "unseen"))
+    parser.add_argument("--half", choices=("first", "second", "held-back", "unseen", "unseen-again"))
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--generate", action="store_true")
     parser.add_argument("--json", action="store_true", dest="as_json")
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
     folder = (given.folder or Path(tempfile.mkdtemp(prefix="keval-hands-"))).resolve()
-    known = {server.name: server for server in (*HANDS, *HELD_BACK, *SECOND_HELD_BACK)}
+    known = {server.name: server for server in (*HANDS, *HELD_BACK, *SECOND_HELD_BACK, *THIRD_HELD_BACK)}
     found: list[Found] = []
     for half in [given.half] if given.half else ["first", "second"]:
         every = questions(half)
@@ -376,10 +377,10 @@ def main() -> None:
             except Exception as error:  # noqa: BLE001 - the others are tried
                 found.append(Found(name, half, 0, len(asked), error=repr(error)[:1000]))
             each = found[-1]
-            print(f"{half:9} {name:20} {each.right}/{each.asked}  {each.error[:300]}", file=sys.stderr, flush=True)
+            print(f"{half:12} {name:20} {each.right}/{each.asked}  {each.error[:300]}", file=sys.stderr, flush=True)
         these = [each for each in found if each.half == half]
         right, sum_asked = sum(each.right for each in these), sum(each.asked for each in these)
-        print(f"{half:9} {'all':20} {right}/{sum_asked}", file=sys.stderr, flush=True)
+        print(f"{half:12} {'all':20} {right}/{sum_asked}", file=sys.stderr, flush=True)
     if given.as_json:
         print(json.dumps([attrs.asdict(each) for each in found], indent=1, ensure_ascii=False))
     if given.folder is None:

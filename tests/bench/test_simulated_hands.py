@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 import simulated_hands as hands
-from held_back_servers import HELD_BACK, SECOND_HELD_BACK
+from held_back_servers import HELD_BACK, SECOND_HELD_BACK, THIRD_HELD_BACK
 from real_servers import SERVERS, Server
 
 
@@ -28,7 +28,11 @@ def test_an_answer_must_hold_every_golden_value(golden: list[str], text: str, ex
 
 @pytest.mark.parametrize(
     ("half", "servers", "others"),
-    [("held-back", HELD_BACK, hands.HANDS), ("unseen", SECOND_HELD_BACK, (*hands.HANDS, *HELD_BACK, *SERVERS))],
+    [
+        ("held-back", HELD_BACK, hands.HANDS),
+        ("unseen", SECOND_HELD_BACK, (*hands.HANDS, *HELD_BACK, *SERVERS)),
+        ("unseen-again", THIRD_HELD_BACK, (*hands.HANDS, *HELD_BACK, *SECOND_HELD_BACK, *SERVERS)),
+    ],
 )
 def test_ten_servers_that_are_in_no_other_half_are_held_back_with_five_questions_each(
     half: str, servers: tuple[Server, ...], others: tuple[Server, ...]
