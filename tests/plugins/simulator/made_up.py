@@ -1100,7 +1100,13 @@ ASKED: dict[str, tuple[list[Served], dict[str, str]]] = {
             "What has not been started in the project parcels?": "Notifications",
         },
     ),
-    "expenses": (EXPENSES, {"How much did I spend on food in April 2026?": "117.4"}),
+    "expenses": (
+        EXPENSES,
+        {
+            "How much did I spend on food in April 2026?": "117.4",
+            "What did I spend the most on in 2026?": "820",
+        },
+    ),
     "graph": (
         ROOFS,
         {"How big is the budget for the roof repair, and who leads it?": "3400", "Which projects do you know?": "Roof"},

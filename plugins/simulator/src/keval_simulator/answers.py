@@ -33,6 +33,7 @@ _MOST = lexicon(
     "largest biggest highest most max maximum longest newest latest tallest greatest top heaviest dearest last"
 )
 _LEAST = lexicon("smallest lowest least min minimum shortest oldest earliest fewest cheapest lightest youngest first")
+_IN_TIME = lexicon("when latest newest oldest earliest first last recent recently")
 _COUNTS = re.compile(r"\bhow many\b|\bnumber of \w+s\b|\bcount\b", re.IGNORECASE)
 _SUMS = re.compile(
     r"\b(total|sum|altogether|combined"
@@ -196,7 +197,9 @@ def _measure(rows: Sequence[Mapping[str, Any]], question: str, *, dated: bool = 
     asked = alike(question)
     keys = rows[0] if rows else ()
     plain = [key for key in keys if key[-2:].lower() != "id" and all(_amount(row.get(key)) is not None for row in rows)]
-    plain = [key for key in plain if dated or not re.match(r"\d{4}-\d\d-\d\d", str(rows[0][key]))]
+    dates = [key for key in plain if re.match(r"\d{4}-\d\d-\d\d", str(rows[0][key]))]
+    first = dates if _IN_TIME & set(re.findall(r"\w+", question.lower())) else []
+    plain = [*first, *(key for key in plain if key not in dates), *(dates if dated else ())]
     named = [key for key in plain if any(shares_stem(word, asked) for word in stems(label(key)))]
     exact = [key for key in named if stems(label(key)) & stems(question)]
     return next(iter([*exact, *named, *plain]), None)

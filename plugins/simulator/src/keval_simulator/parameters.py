@@ -236,7 +236,7 @@ def fit(parameter: Parameter, span: Span, own: set[str]) -> float:
     if span.kind == "initial":
         return 0.5
     if not kind and span.kind == "number" and not near:
-        return 1.5 if set(parameter.words) & _UNITS[1][0] else 0.0
+        return 2.2 if set(parameter.words) & _UNITS[1][0] else 0.0
     of_units = set(parameter.words) & (_SOURCES | _TARGETS) or "unit" in split_identifier(parameter.about)
     if kind == "expression" and rank > 1 and not (of_units and (near or span.kind == "quantity")):
         return 0.0

@@ -37,7 +37,8 @@ _PATTERNS: dict[Kind, str] = {
     "path": r"(?<![\w/.])(?:[\w-]+/)+(?:[\w-]+ ){0,4}[\w-]+\.[a-z]\w{1,4}\b"
     r"|(?<![\w/.])(?:~|\.{1,2})?/[\w./-]*\w|\b[\w-]{2,}(?:/[\w.-]+)*\.[a-z]\w{0,4}\b|\b[A-Z]\w+/[A-Z]\w+",
     "date": rf"\b\d{{4}}-\d\d-\d\d(?:[T ]\d\d:\d\d[\d:.Z+-]*)?|{_WRITTEN}|(?i:\b(?:today|tomorrow|yesterday)\b)",
-    "month": rf"(?i:\b{_MONTH},? (?:of )?(?:19|20)\d\d\b)|\b(?:19|20)\d\d-(?:0[1-9]|1[0-2])\b(?!-)",
+    "month": rf"(?i:\b{_MONTH},? (?:of )?(?:19|20)\d\d\b)|\b(?:19|20)\d\d-(?:0[1-9]|1[0-2])\b(?!-)"
+    r"|(?<=\bin )(?:19|20)\d\d\b(?![-\w])",
     "time": r"(?i:\b\d{1,2}:\d{2}(?::\d{2})?(?:\s?[ap]\.?m\b)?|\b\d{1,2}\s?[ap]\.?m\b)",
     "ip": r"\b\d+(?:\.\d+){3}(?:/\d+)?\b",
     "id": r"#[0-9a-fA-F]{3,8}\b|\bv\d+(?:\.\d+)+\b|\b\d+\.\d+\.\d+\b|[\u2600-\u27bf\U0001f000-\U0001faff]+"
@@ -184,14 +185,14 @@ def _month_in(text: str) -> int:
 
 
 def _of_month(text: str, match: re.Match[str]) -> Iterator[Span]:
-    """Yield the first and the last day of a month, as what it goes from and to, and its parts."""
+    """Yield the first and the last day of a month or a year, as what it goes from and to, and its parts."""
     year = re.search(r"\d{4}", match[0])
-    month = int(match[0][-2:]) if match[0][0].isdigit() else _month_in(match[0])
     if year is None:
         return
+    month = 0 if match[0] == year[0] else int(match[0][-2:]) if match[0][0].isdigit() else _month_in(match[0])
     whole = _span(text, "date", *match.span())
-    begins = f"{year[0]}-{month:02}-01"
-    ends = f"{begins[:8]}{calendar.monthrange(int(year[0]), month)[1]}"
+    begins = f"{year[0]}-{month or 1:02}-01"
+    ends = f"{year[0]}-{month or 12:02}-{calendar.monthrange(int(year[0]), month or 12)[1]}"
     near = whole.before[:1]
     if near != ("after",):
         before = whole.before if near in (("before",), ("until",), ("since",)) else ("from", *whole.before)
@@ -199,8 +200,11 @@ def _of_month(text: str, match: re.Match[str]) -> Iterator[Span]:
     if near not in (("before",), ("until",), ("since",)):
         before = whole.before if near == ("after",) else ("to", *whole.before)
         yield attrs.evolve(whole, text=ends, before=before, start=whole.start + 1, width=whole.width - 1)
-    yield Span(str(month), "part", match.start(), ("month",))
-    yield Span(year[0], "part", match.start() + year.start(), ("year",))
+    if month:
+        yield Span(str(month), "part", match.start(), ("month",))
+        yield Span(year[0], "part", match.start() + year.start(), ("year",))
+    else:
+        yield _span(text, "number", *match.span())
 
 
 def _parts(kind: Kind, match: re.Match[str]) -> Iterator[Span]:

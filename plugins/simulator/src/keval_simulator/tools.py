@@ -43,7 +43,7 @@ _OPENS = lexicon("open load connect")
 _ASIDE = lexicon("info media size metadata multiple stat")
 _METADATA = lexicon("author size pages created modified type format owner metadata version encoding")
 _TEXT = lexicon("full text content details body complete verbose")
-_KEEPS = lexicon("remember preference preferences memory insight profile learn memorize")
+_KEEPS = lexicon("remember preference preferences insight profile learn memorize")
 _PERSONAL = lexicon("i me my i'm mine we our")
 _ADVICE = lexicon("should could recommend recommendation suggest advice plan good ideas")
 _ASKING = lexicon("what which who whom whose when where why how is are was were can do does did will should has have")
@@ -77,7 +77,7 @@ def plan(tools: Sequence[ChatTool], conversation: Conversation, *, careful: bool
     question = conversation.question
     states = bool(stated_in(question))
     ordered = [] if states else [tool for tool in tools if changes(tool) and permitted([tool], question)]
-    keeps = _KEEPS | {"note"} if states else _KEEPS
+    keeps = _KEEPS | {"note", "memory"} if states else _KEEPS
     keeping = [tool for tool in tools if keeps & set(_words(tool)) and tool not in ordered]
     named = any(stems(" ".join(_words(tool))) & stems(question) & stems(" ".join(_KEEPS)) for tool in keeping)
     asked = set(re.findall(r"[\w']+", question.lower()))
