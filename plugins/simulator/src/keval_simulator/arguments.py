@@ -71,6 +71,8 @@ def fill(
     schema = schema or tool.parameters
     own = stems(" ".join(split_identifier(tool.name)))
     ranked = {each.name: list(_candidates(each, conversation, own, found)) for each in parameters}
+    if [each.kind for each in parameters if each.required] == ["expression"]:
+        ranked[next(each.name for each in parameters if each.required)] += _conversions(tool, conversation)
     pairs = sorted(
         ((score, at, value, span) for at, each in enumerate(parameters) for score, value, span in ranked[each.name]),
         key=lambda pair: (-pair[0], not parameters[pair[1]].required, pair[1], pair[3].start if pair[3] else 0),
@@ -171,7 +173,6 @@ def _candidates(
         yield from ((8.0 - at, each, None) for at, each in enumerate(statements))
     elif kind == "string":
         yield from _moments(parameter, conversation)
-        yield from _conversions(parameter, conversation, own)
         for span in conversation.asked:
             if (score := fit(parameter, span, own)) > 0 and (value := written(parameter, span)) is not None:
                 yield score, value, span
@@ -188,17 +189,11 @@ def _moments(parameter: Parameter, conversation: Conversation) -> Iterator[tuple
         yield 6.0, f"{days[0].text}{shape[1]}{clocks[0].text}{':00' if shape[2] else ''}", days[0]
 
 
-def _conversions(
-    parameter: Parameter, conversation: Conversation, own: set[str]
-) -> Iterator[tuple[float, Any, Span | None]]:
-    """Yield "3 km to miles" for what converts such a text."""
+def _conversions(tool: ChatTool, conversation: Conversation) -> Iterator[tuple[float, Any, Span | None]]:
+    """Yield "3 km to miles" for a tool that converts, and takes nothing but such a text."""
+    names = split_identifier(tool.name)
     quantity = next((each for each in conversation.asked if each.kind == "quantity"), None)
-    if (
-        parameter.kind == "expression"
-        and quantity
-        and "convert" in own
-        and (unit := _UNIT.search(conversation.question))
-    ):
+    if quantity and "convert" in names and "to" not in names and (unit := _UNIT.search(conversation.question)):
         yield 5.0, f"{quantity.text} to {unit[1] or unit[2]}", quantity
 
 
