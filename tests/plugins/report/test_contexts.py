@@ -207,13 +207,13 @@ def test_two_runs_differ_in_the_lines_of_texts_and_not_in_digests(project: Proje
 
     told = project.keval("compare", *ids, env={"COLUMNS": "110"}).stdout
     data = project.keval("compare", *ids, "--json").data
-    changes = project.keval("history", "--changes", ids[1]).stdout
+    history = project.keval("history", "--changes", ids[1])
 
     assert DIFFERS == told[told.index("other differences") : told.index("\nscripted")].rstrip("\n") + "\n"
     diffs = {each["what"]: each.get("diff") for each in data["differences"]}
     assert ["-drop", "+lose"] == diffs["tools of pages under with_pages"]
     assert diffs["description of search of pages under with_pages"] is None
-    assert "    + Eight.\n" in changes
+    assert "    + Eight.\n" in history.stdout, history.stderr
     kept = Run(project.root / "results" / "texts" / ids[1])
     assert SECRET not in "".join(path.read_text(encoding="utf-8") for path in (kept.path / "blobs").iterdir())
 
