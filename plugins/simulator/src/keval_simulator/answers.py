@@ -22,6 +22,7 @@ _MOST_RECORDS = 6
 _MOST_FIELDS = 16
 _FEW_FIELDS = 12
 _MOST_KINDS = 3
+"""Lists of so many kinds in one result are told each for itself."""
 _SHORT = 25
 """A text of so many words is told whole."""
 _SHORT_LISTING = 300

@@ -95,7 +95,7 @@ def corrected(tool: ChatTool, failed: Outcome, filled: Filled, conversation: Con
             if "glob" in parameters[name].words or (
                 "pattern" in parameters[name].words and "*" in parameters[name].about
             ):
-                forms = [f"*{value}*" for _ in range("*" not in value)] + forms
+                forms = forms if "*" in value else [f"*{value}*", *forms]
             forms = [each for each in forms if re.search(r"[^\W_]", each)]
             tries = (*forms[: value.islower()], *filled.others.get(name, ())[:4], *forms)
             yield from ({**given, name: each} for each in tries if each not in given.values())
