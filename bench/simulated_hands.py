@@ -8,8 +8,8 @@ given data of its own: files, and the calls of `SERVERS` and of bench/real_serve
 values; `a|b` is either. Printed are a line for each server, and the sum of each half. Whoever made the simulated model
 has looked at both halves.
 
-`--half held-back`, `unseen` and `unseen-again` ask ten servers more each, which no other set has. Their questions are by
-somebody who has not read the simulated model's code nor the other questions, and each set was put to it once, on 30
+`--half held-back`, `unseen` and `unseen-again` ask ten servers more each, which no other set has. Their questions are
+by somebody who has not read the simulated model's code nor the other questions, and each set was put to it once, on 30
 November 2026, before anybody looked at a failure: 27, 26 and 23 of 50 were right. That is what the model does with
 servers that nobody has looked at. The failures were looked at since, and are no such figure any more.
 
