@@ -48,6 +48,21 @@ FILE = re.compile(r"^`([\w./]+)`[^\n]*:\n\n```\w+\n(.*?)^```", re.MULTILINE | re
 """A file on a page about agents: a block after a line that begins with its name and ends in a colon."""
 FAULTS = "faults: [{status: 429, share: 5%}]\n"
 TONE = "instructions: Is it polite?\nlevels: {1: It is rude., 2: It is polite.}\n"
+CHECKS = """
+import attrs
+
+def brevity(trial): ...
+def named(output, answer): ...
+
+@attrs.frozen
+class AtMost:
+    words: int = 5
+    def score(self, trial): ...
+
+class Mine:
+    async def grade(self, trial, rubrics, context): ...
+"""
+HOOKS = "from keval.plugin import hookimpl\n\n@hookimpl\ndef keval_run_finished(directory, summary): ...\n"
 # What a fragment of a config needs around it to be one.
 REST: dict[str, Any] = {
     "dataset": {"path": "questions.jsonl"},
@@ -156,6 +171,8 @@ def folder(project: Project) -> Project:
     (project.root / "my_server.py").write_text(look_up("It is 42."), encoding="utf-8")
     (project.root / "tone.yaml").write_text(TONE, encoding="utf-8")
     (project.root / "my_agent.py").write_text("def answer(question): ...\n", encoding="utf-8")
+    (project.root / "checks.py").write_text(CHECKS, encoding="utf-8")
+    (project.root / "hooks.py").write_text(HOOKS, encoding="utf-8")
     (project.root / "faults.yaml").write_text(FAULTS, encoding="utf-8")
     (anchors,) = blocks(ROOT / "docs" / "reviews.md", "jsonl")
     (project.root / "anchors.jsonl").write_text(anchors, encoding="utf-8")

@@ -88,7 +88,7 @@ def effective(evaluation: Evaluation) -> dict[str, Any]:
     named = {
         section: {spec.label: _written(spec) for spec in specs}
         for section in NOUNS
-        if (specs := getattr(evaluation, section))
+        if (specs := _specs(evaluation, section))
     }
     return {
         **kept,
@@ -96,9 +96,9 @@ def effective(evaluation: Evaluation) -> dict[str, Any]:
         # As written, with the variables in their prompts.
         "conditions": {label: data.get("conditions", {}).get(label) for label in evaluation.conditions},
         **{
-            section: [{spec.label: dict(spec.options)} if spec.options else spec.label for spec in specs]
+            section: [{spec.type: dict(spec.options)} if spec.options else spec.type for spec in specs]
             for section in ("metrics", "rubrics", "middleware", "plugins")
-            if (specs := getattr(evaluation, section))
+            if (specs := _specs(evaluation, section))
         },
         "execution": {**attrs.asdict(evaluation.execution), **{key: execution[key] for key in own & execution.keys()}},
         "budget": attrs.asdict(evaluation.budget),
@@ -110,6 +110,12 @@ def _changed(section: Any) -> Mapping[str, Any]:
     """Return the keys that flags changed, which are otherwise than in the data that the evaluation was read from."""
     written: Mapping[str, Any] = getattr(section, "written", {})
     return written
+
+
+def _specs(evaluation: Evaluation, section: str) -> list[PluginSpec]:
+    """Return the plugins of a section as they are written: a file in a type is relative to the config."""
+    folder = f"{evaluation.source.base.as_posix()}/"
+    return [attrs.evolve(each, type=each.type.removeprefix(folder)) for each in getattr(evaluation, section)]
 
 
 def _written(spec: PluginSpec) -> dict[str, Any]:

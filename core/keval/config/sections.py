@@ -226,11 +226,11 @@ class SectionReader:
             name = self._filled(name, path) if isinstance(name, str) else name
             if not isinstance(name, str) or not isinstance(options, dict | None):
                 self._unfit(path, "a name, or one `name: {options}`", entry)
-            elif name in specs:
-                self._problem(path, f"{name!r} is listed twice; keep one")
+            elif (label := registry.label("", name)) in specs:
+                self._problem(path, f"{label!r} is listed twice; keep one")
             else:
-                self._check_secrets(options or {}, (*path, name))
-                specs[name] = PluginSpec(name, name, options or {}, (*path, name) if options is not None else path)
+                self._check_secrets(options or {}, (*path, *entry))
+                specs[label] = PluginSpec(label, name, options or {}, path if options is None else (*path, *entry))
         return tuple(specs.values())
 
     def _conditions(self) -> dict[str, Condition]:
@@ -340,10 +340,10 @@ class SectionReader:
             self._problem(at, f"{problem}; what stands here is in every copy of this file")
 
     def _filled(self, text: str, path: KeyPath) -> str:
-        """Fill in the variables of a plugin's name."""
+        """Fill in the variables of a plugin's name; a file in it is relative to the config."""
         filled, unset = interpolate(text, path)
         self.problems += self.source.problems(unset)
-        return str(filled)
+        return (self.source.base / filled).as_posix() if registry.IN_FILE.fullmatch(filled) else str(filled)
 
     def _unfit(self, path: KeyPath, expected: str, given: Any) -> None:
         self._problem(path, f"expected {expected}{remedy('entries', path, given)}")

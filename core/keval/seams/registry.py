@@ -33,6 +33,7 @@ GROUPS = {
     "keval.crews": "crew",
     "keval.dialects": "dialect",
     "keval.exporters": "exporter",
+    "keval.files": "reader of plugins in files",
     "keval.interventions": "reader of changes",
     "keval.meters": "meter",
     "keval.proxies": "proxy",
@@ -55,9 +56,12 @@ GROUPS = {
 _UNLISTED = {
     *("keval.api", "keval.crews", "keval.dialects", "keval.displays", "keval.interventions", "keval.options"),
     *("keval.readings", "keval.report_parts", "keval.recorders", "keval.run_watchers", "keval.sections"),
-    *("keval.meters", "keval.plan_reviews", "keval.remedies", "keval.task_makers", "keval.templates"),
+    *("keval.files", "keval.meters", "keval.plan_reviews", "keval.remedies", "keval.task_makers", "keval.templates"),
 }
 """Groups whose plugins the core asks for itself, and no user by name."""
+
+IN_FILE = re.compile(r"(?:.*[/\\])?([^/\\:]+\.py)(?::(\w+))?")
+"""The name of a plugin in a file of the user's: `FILE.py:NAME`, or `FILE.py`. It is labelled by the last group."""
 
 _OWNER = re.compile(r"^(Name|Version): *(.+?) *$", re.MULTILINE)
 _DISTRIBUTION = re.compile(r"[\w.-]+")
@@ -128,6 +132,8 @@ def has(group: str, name: str) -> bool:
 
 def find(group: str, name: str) -> Component:
     """Find the one plugin of that name. Raises PluginError: unknown, or owned twice."""
+    if IN_FILE.fullmatch(name):
+        return Component(*load(find("keval.files", "py")).component(group, name))
     owners = [component for component in components(group) if component.name == name]
     if len(owners) == 1:
         return owners[0]
@@ -148,21 +154,23 @@ def find(group: str, name: str) -> Component:
 
 def select(group: str, name: str) -> Sequence[Component]:
     """Find the plugin of that name, or all of a vendor's when `name` is the part before the slash."""
-    vendors = [component for component in components(group) if component.name.startswith(f"{name}/")]
-    exact = any(component.name == name for component in components(group))
-    return [find(group, name)] if exact or not vendors else [find(group, component.name) for component in vendors]
+    vendors = [each.name for each in components(group) if each.name.startswith(f"{name}/")]
+    return [find(group, each) for each in ([] if has(group, name) else vendors) or [name]]
 
 
 def label(group: str, name: str) -> str:
     """Return the label of a plugin that a config does not label: its name, without a slash where labels allow none."""
+    if found := IN_FILE.fullmatch(name):
+        return found[found.lastindex or 1]
     return name.replace("/", ".") if group in _LABELLED else name
 
 
 def load(component: Component) -> Any:
     """Import the object a component points to. Raises PluginError naming the package and the remedy."""
-    point = importlib_metadata.EntryPoint(component.name, component.target, component.group)
+    if IN_FILE.fullmatch(component.target):
+        return load(find("keval.files", "py")).load(component)
     try:
-        return point.load()
+        return importlib_metadata.EntryPoint(component.name, component.target, component.group).load()
     except Exception as error:  # a plugin's import may raise anything, and only this run is to fail for it
         raise PluginError(
             f"the {component.kind} {component.name!r} of {component.distribution} {component.version} does not import:"
@@ -172,9 +180,8 @@ def load(component: Component) -> Any:
 
 def versions(plugins: Iterable[str]) -> dict[str, str]:
     """The installed versions of keval, of these distributions, and of what they directly require, such as an SDK."""
-    core = "keval-core"
-    found = {"keval": _installed(core)[0]}
-    for name in sorted(set(plugins) - {core}):
+    found = {"keval": _installed("keval-core")[0]}
+    for name in sorted({each for each in plugins if not IN_FILE.fullmatch(each)} - {"keval-core"}):
         found[name], requirements = _installed(name)
         for requirement in requirements:
             needed = _DISTRIBUTION.match(requirement)

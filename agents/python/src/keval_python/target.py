@@ -26,6 +26,7 @@ Form: TypeAlias = Literal["question", "history", "sample"]
 _MARK = "__keval_target__"
 """An attribute of the modules that a target brought in from its folder, which the next load imports anew."""
 _FRAMES = 8
+_ANY_NUMBER = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 # An import changes `sys.path` and `sys.modules`, which all threads share.
 _importing = threading.Lock()
 
@@ -67,7 +68,9 @@ class Target:
             return await returned if inspect.isawaitable(returned) else returned
         # `sys.exit()` in a function of the user's must not end keval.
         except (Exception, SystemExit) as error:
-            raise _explained(error) or TrialError(f"{self.name} raised {_told(error)}", kind="target_failed") from error
+            raise _explained(error) or TrialError(
+                f"{self.name} raised {with_calls(error)}", kind="target_failed"
+            ) from error
 
     async def _joined(self, pieces: AsyncGenerator[Any, None], streamed: Callable[[str], object]) -> str:
         texts: list[str] = []
@@ -108,11 +111,14 @@ def load_target(target: Path) -> Target:
     """
     source, _, name = target.name.rpartition(":")
     try:
-        with _importing, _importable(target.parent):
-            module = _file_module(target.with_name(source)) if source.endswith(".py") else import_module(source)
+        if source.endswith(".py"):
+            module = import_file(target.with_name(source))
+        else:
+            with _importing, _importable(target.parent):
+                module = import_module(source)
     except (Exception, SystemExit) as error:  # the user's code may raise anything
         raise PreflightError(
-            f"the target {source} cannot be imported; correct it, or install what it imports: {_told(error)}"
+            f"the target {source} cannot be imported; correct it, or install what it imports: {with_calls(error)}"
         ) from error
     function = getattr(module, name, None)
     if not callable(function):
@@ -122,7 +128,7 @@ def load_target(target: Path) -> Target:
     form = _form(function)
     if form is None:
         raise PreflightError(
-            f"{name}{_signature(function)} of {source} does not take what keval gives it; write {name}(question),"
+            f"{name}{signature(function)} of {source} does not take what keval gives it; write {name}(question),"
             f" {name}(question, history) or {name}(sample: Sample, context: Context), with a default for all else"
         )
     returned = getattr(function, "__annotations__", {}).get("return")
@@ -165,8 +171,13 @@ def _is_directly_in(folder: Path, name: str) -> bool:
     return file is not None and folder in Path(file).parents[:2]
 
 
-def _file_module(file: Path) -> ModuleType:
+def import_file(file: Path) -> ModuleType:
     """Import a file under a name of its own, by which two files with the same name do not collide."""
+    with _importing, _importable(file.parent):
+        return _file_module(file)
+
+
+def _file_module(file: Path) -> ModuleType:
     name = f"keval_target:{file.resolve()}"
     spec = spec_from_file_location(name, file)
     assert spec is not None  # noqa: S101 - for mypy: the suffix is .py
@@ -177,15 +188,19 @@ def _file_module(file: Path) -> ModuleType:
     return module
 
 
-def _form(function: Callable[..., Any]) -> Form | None:
-    """Return what a function takes, by the parameters that have no default; `None` if keval has no such things."""
+def needed_parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
+    """Return the parameters that have no default; `None` if some cannot be given by their position."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # a function that is not written in Python
         return None
     needed = [each for each in parameters if each.default is each.empty and each.kind not in _ANY_NUMBER]
-    if any(each.kind is each.KEYWORD_ONLY for each in needed):
-        return None
+    return None if any(each.kind is each.KEYWORD_ONLY for each in needed) else needed
+
+
+def _form(function: Callable[..., Any]) -> Form | None:
+    """Return what a function takes, by the parameters that have no default; `None` if keval has no such things."""
+    needed = needed_parameters(function) or []
     told = [_named(each.annotation) for each in needed]
     if len(needed) == 1 and told[0] not in {"Sample", "Context"}:
         return "question"
@@ -198,15 +213,12 @@ def _form(function: Callable[..., Any]) -> Form | None:
     return None
 
 
-_ANY_NUMBER = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
-
-
 def _named(annotation: Any) -> str:
     """Return the last part of the name of an annotation, which may be a text."""
     return str(getattr(annotation, "__name__", annotation)).rpartition(".")[2]
 
 
-def _signature(function: Callable[..., Any]) -> str:
+def signature(function: Callable[..., Any]) -> str:
     try:
         return str(inspect.signature(function))
     except (TypeError, ValueError):
@@ -241,7 +253,7 @@ async def _in_thread(function: Callable[..., Any], *args: object) -> Any:
     return returned
 
 
-def _told(error: BaseException) -> str:
+def with_calls(error: BaseException) -> str:
     """Return an error, and the last of the user's calls that led to it."""
     frame: TracebackType | None = error.__traceback__
     while frame is not None and _is_keval(frame):
@@ -252,4 +264,8 @@ def _told(error: BaseException) -> str:
 
 def _is_keval(frame: TracebackType) -> bool:
     file = frame.tb_frame.f_code.co_filename
-    return file == __file__ or file.startswith("<frozen importlib") or "importlib" in Path(file).parts
+    return (
+        Path(file).parent == Path(__file__).parent
+        or file.startswith("<frozen importlib")
+        or "importlib" in Path(file).parts
+    )

@@ -17,6 +17,7 @@ from rich.table import Table
 from keval.cli.console import print_json, safe
 from keval.cli.options import json_option
 from keval.errors import PluginError, suggestion
+from keval.plan.construct import METHODS
 from keval.records.scores import Rubric
 from keval.seams import registry
 from keval_report.terminal.console import data_console
@@ -134,10 +135,14 @@ def command(*, name: str | None, as_json: bool) -> None:
     """List the installed plugins by kind, each with the package it comes from.
 
     With NAME, say all of the plugins of that name: options, types, defaults, and an example. The name of a kind, such
-    as `metrics`, or of a vendor lists those.
+    as `metrics`, or of a vendor lists those. `FILE.py:NAME` is one in a file.
     """
     every = [component for group in registry.groups() for component in registry.offered(group)]
-    exact = [each for each in every if each.name == name]
+    exact = (
+        [*_in_file(name)]
+        if name and registry.IN_FILE.fullmatch(name)
+        else [each for each in every if each.name == name]
+    )
     chosen = exact or [
         each for each in every if name in (None, each.kind, _plural(each.kind), each.name.partition("/")[0])
     ]
@@ -154,6 +159,15 @@ def command(*, name: str | None, as_json: bool) -> None:
         _print_described(each, console)
     for line in () if exact else _listed(found, console.width):
         console.print(safe(line), soft_wrap=True)
+
+
+def _in_file(name: str) -> Iterator[registry.Component]:
+    """Yield what is named in a file, as a plugin of each group whose methods it has. Raises PluginError."""
+    alone = registry.find("keval", name)
+    target = registry.load(alone if ":" not in name else registry.find("keval.metrics", name))
+    groups = [group for group, methods in METHODS.items() if any(hasattr(target, method) for method in methods)]
+    for group in groups or ["keval.rubrics" if isinstance(target, Rubric) else "keval"]:
+        yield registry.find(group, name)._replace(name=name)
 
 
 def _plural(kind: str) -> str:

@@ -28,6 +28,7 @@ _CHARACTERISTICS = {
     "type": ["string", "object"],
 }
 # In place of a number or a truth value there may be a variable, which is a text.
+_IN_FILE = {"type": "string", "pattern": r"\.py(:\w+)?$"}
 VARIABLE = {"type": "string", "pattern": r"\$\{"}
 
 
@@ -190,7 +191,7 @@ def _labelled(section: str, group: str, definitions: dict[str, Any]) -> dict[str
         definitions[f"{section}:{component.name}"] = _or_nothing({**options, "properties": {**changes, **typed}})
     definitions[f"{section}:by-type"] = {
         "type": ["object", "null"],
-        "properties": {"type": {"enum": names}},
+        "properties": {"type": {"anyOf": [{"enum": names}, _IN_FILE]}},
         "allOf": [
             {
                 "if": {"properties": {"type": {"enum": [name]}}, "required": ["type"]},
@@ -233,6 +234,7 @@ def _listed(section: str, group: str, definitions: dict[str, Any]) -> dict[str, 
     options = {
         "type": "object",
         "properties": {name: _ref(f"{section}:{name}") for name in names},
+        "patternProperties": {_IN_FILE["pattern"]: {"type": "object"}},
         "additionalProperties": False,
     }
     return _names_or_options([*names, *vendors], options)
@@ -255,7 +257,7 @@ def plugin_options(component: registry.Component) -> dict[str, Any]:
 
 
 def _names_or_options(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
-    name = {"enum": list(names)} if names else {"type": "string"}
+    name: dict[str, Any] = {"anyOf": [{"enum": list(names)}, _IN_FILE]} if names else {"type": "string"}
     # One name to an item: `- name: {option: …}`.
     return {"type": "array", "items": {"anyOf": [name, {**options, "minProperties": 1, "maxProperties": 1}]}}
 
