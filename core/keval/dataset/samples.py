@@ -206,7 +206,7 @@ def _earlier(item: Any) -> Iterator[Message]:
     raise ValueError("each item of 'history' is {role: user or assistant, content} or {user, assistant}")
 
 
-_TEXTS = ("contains", "not_contains", "regex", "tool_called")
+_TEXTS = ("contains", "not_contains", "regex", "tool_called", "reads", "not_reads", "calls", "not_calls")
 _KEYS = tuple(attrs.fields_dict(Expectation))
 _LONGEST_PATTERN, _LARGEST_PATTERN = 10_000, 1_000_000
 """Characters, with and without repetitions: compiling cannot be interrupted, as matching can, and takes memory."""

@@ -16,13 +16,18 @@ class Expectation:
     """What must be true of every answer to a sample, in all arms or in those of some `conditions`.
 
     The answer has every text of `contains` and none of `not_contains`, every pattern of `regex` is found in it, each
-    tool of `tool_called` was called, and the answer took at most `max_seconds`.
+    tool of `calls` was called and none of `not_calls`, and the answer took at most `max_seconds`. The agent read each
+    skill, or other text of a context, of `reads` and none of `not_reads`. `tool_called` is another name of `calls`.
     """
 
     contains: tuple[str, ...] = ()
     not_contains: tuple[str, ...] = ()
     regex: tuple[str, ...] = ()
     tool_called: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    not_reads: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+    not_calls: tuple[str, ...] = ()
     max_seconds: float | None = None
     conditions: tuple[str, ...] = ()
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TypeAlias
 
 import attrs
 
 from keval.records.formats import time_span
+from keval.records.manifest import ConditionEntry
+from keval.records.transcript import Transcript
 from keval.records.trial import Expectation, Trial
+from keval_analysis.choices import UnknownError, choices, is_called, is_read
 from keval_analysis.findings.summary import GateResult, GateVerdict, UnmetExpectation
 
 _Check: TypeAlias = Callable[[Trial], str | None]
@@ -21,20 +24,18 @@ _EXCERPT = 120
 """Characters of an answer that are told."""
 _SECONDS = 1.0
 """How long a pattern may be looked for in one answer."""
-
-
-class _UnknownError(Exception):
-    """What was expected can neither be confirmed nor refuted."""
+_NOTHING_KNOWN = Transcript(unlisted_calls=None)
 
 
 @attrs.define
 class ExpectationCheck:
     """Counts the expectations that answers met, and keeps those that they did not; failed trials are counted apart.
 
-    An expectation is one text, pattern, tool or limit, held against one trial. `example` tells of the first of the
-    `unknown` ones, which can neither be confirmed nor refuted.
+    An expectation is one text, pattern, skill, tool or limit, held against one trial. `example` tells of the first of
+    the `unknown` ones, which can neither be confirmed nor refuted.
     """
 
+    conditions: Mapping[str, ConditionEntry]
     met: int = 0
     missed: int = 0
     unknown: int = 0
@@ -48,10 +49,10 @@ class ExpectationCheck:
         if expected and trial.failure is not None:
             self.failed += 1
             return
-        for told, check in (found for part in expected for found in _checks(part)):
+        for told, check in (found for part in expected for found in self._checks(part)):
             try:
                 answered = check(trial)
-            except _UnknownError as error:
+            except UnknownError as error:
                 self.unknown += 1
                 self.example = self.example or f"{trial.id} {told}: {error}"
                 continue
@@ -81,15 +82,27 @@ class ExpectationCheck:
         share = self.met / checked if checked else None
         return [GateResult("expect", verdict, share, None, None, "every answer", reason, kind="expect")]
 
+    def _checks(self, part: Expectation) -> Iterator[tuple[str, _Check]]:
+        """Yield each single expectation in words, and what checks it."""
+        yield from ((f"contains {text!r}", partial(_contains, text)) for text in part.contains)
+        yield from ((f"does not contain {text!r}", partial(_lacks, text)) for text in part.not_contains)
+        yield from ((f"matches {pattern!r}", partial(_matches, pattern)) for pattern in part.regex)
+        for wanted, does, tools in (
+            (True, "calls", (*part.tool_called, *part.calls)),
+            (False, "does not call", part.not_calls),
+        ):
+            yield from ((f"{does} {tool}", partial(self._calls, tool, wanted)) for tool in tools)
+        for wanted, does, texts in ((True, "reads", part.reads), (False, "does not read", part.not_reads)):
+            yield from ((f"{does} {text}", partial(_reads, text, wanted)) for text in texts)
+        if part.max_seconds is not None:
+            yield f"takes at most {part.max_seconds:g} s", partial(_in_time, part.max_seconds)
 
-def _checks(part: Expectation) -> Iterator[tuple[str, _Check]]:
-    """Yield each single expectation in words, and what checks it."""
-    yield from ((f"contains {text!r}", partial(_contains, text)) for text in part.contains)
-    yield from ((f"does not contain {text!r}", partial(_lacks, text)) for text in part.not_contains)
-    yield from ((f"matches {pattern!r}", partial(_matches, pattern)) for pattern in part.regex)
-    yield from ((f"calls {tool}", partial(_called, tool)) for tool in part.tool_called)
-    if part.max_seconds is not None:
-        yield f"takes at most {part.max_seconds:g} s", partial(_in_time, part.max_seconds)
+    def _calls(self, tool: str, wanted: bool, trial: Trial) -> str | None:
+        transcript = trial.transcript or _NOTHING_KNOWN
+        if is_called(tool, transcript, self.conditions.get(trial.condition)) is wanted:
+            return None
+        called = dict.fromkeys(call.name for call in transcript.tool_calls)
+        return _excerpt(f"called {', '.join(called) or 'no tool'}")
 
 
 def _contains(text: str, trial: Trial) -> str | None:
@@ -110,27 +123,23 @@ def _matches(pattern: str, trial: Trial) -> str | None:
     try:
         found = regex.search(pattern, trial.output, timeout=_SECONDS)
     except (TimeoutError, MemoryError):
-        raise _UnknownError(f"the pattern was not done with the answer in {_SECONDS:g} s") from None
+        raise UnknownError(f"the pattern was not done with the answer in {_SECONDS:g} s") from None
     except regex.error as error:  # of a file that was changed, as the dataset's patterns were checked
-        raise _UnknownError(f"the pattern is no regular expression: {error}") from None
+        raise UnknownError(f"the pattern is no regular expression: {error}") from None
     return None if found else _excerpt(trial.output)
 
 
-def _called(tool: str, trial: Trial) -> str | None:
-    transcript = trial.transcript
-    called = list(dict.fromkeys(call.name for call in transcript.tool_calls)) if transcript else []
-    if tool in called:
+def _reads(text: str, wanted: bool, trial: Trial) -> str | None:
+    transcript = trial.transcript or _NOTHING_KNOWN
+    if is_read(text, transcript) is wanted:
         return None
-    # `None` is unknown, too.
-    if transcript is None or transcript.unlisted_calls != 0:
-        raise _UnknownError("not all of its tool calls are known")
-    return _excerpt(f"called {', '.join(called)}" if called else "called no tool")
+    return _excerpt(f"read {', '.join(choices('reads', transcript)) or 'no skill'}")
 
 
 def _in_time(most: float, trial: Trial) -> str | None:
     seconds = trial.transcript.duration if trial.transcript else None
     if seconds is None:
-        raise _UnknownError("it is not known how long it took")
+        raise UnknownError("it is not known how long it took")
     return None if seconds <= most else f"took {time_span(seconds)}"
 
 

@@ -70,7 +70,8 @@ def markdown(report: Report) -> str:
         ("Questions that got worse", _worse(report)),
         ("Reviews by people", _reviews(summary)),
         ("Use of tools", _pairs(tool_texts(summary))),
-        ("Instructions and skills", _texts(report)),
+        ("Instructions and skills", _rows(report.text_heads, report.texts)),
+        ("Choice of skills and tools", _rows(report.routing_heads, report.routing)),
         *((escaped(name), (f"- {escaped(line, _SENTENCE)}" for line in lines)) for name, lines in report.parts),
         ("What was changed", _pairs(difference_texts(report.run))),
         ("How it was made", _made(report)),
@@ -208,10 +209,10 @@ def _reviews(summary: Summary) -> Iterator[str]:
         yield told
 
 
-def _texts(report: Report) -> Iterator[str]:
-    """Yield how often texts that contexts gave were read."""
-    if report.summary.activations:
-        yield _table(report.text_heads, [[escaped(cell) for cell in row] for row in report.texts])
+def _rows(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a table of texts of others, such as how often instructions were read; nothing without rows."""
+    if rows:
+        yield _table(heads, [[escaped(cell) for cell in row] for row in rows])
 
 
 def _made(report: Report) -> Iterator[str]:

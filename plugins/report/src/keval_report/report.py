@@ -26,6 +26,7 @@ from keval_report.gates import GateRow, gate_rows, unmet_texts
 from keval_report.means import PlainTable, plain_table
 from keval_report.origin import decided_on, origin_label
 from keval_report.parts import part_lines
+from keval_report.routing import ROUTING_HEADS, routing_rows
 from keval_report.sentences import sentences
 from keval_report.totals import PARETO, cost_effectiveness, money
 from keval_report.use import TEXT_HEADS, TOOL_HEADS, activation_rows, tool_cells, used_tools
@@ -60,6 +61,7 @@ class Report:
     known: Outline | None = None
     tool_heads: Sequence[str] = TOOL_HEADS
     text_heads: Sequence[str] = TEXT_HEADS
+    routing_heads: Sequence[str] = ROUTING_HEADS
     pareto: str = PARETO
     # Templates of pages import nothing: what they call is here.
     tool_cells = staticmethod(tool_cells)
@@ -170,6 +172,11 @@ class Report:
     def texts(self) -> Sequence[Sequence[str]]:
         """How often instructions and skills were read, a row for each and each arm, below `text_heads`."""
         return [*activation_rows(self.summary)]
+
+    @property
+    def routing(self) -> Sequence[Sequence[str]]:
+        """How well skills and tools were chosen, a row for each and each arm, below `routing_heads`."""
+        return [*routing_rows(self.summary)]
 
     @cached_property
     def server_differences(self) -> Sequence[ServerDifference]:

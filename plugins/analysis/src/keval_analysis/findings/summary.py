@@ -27,6 +27,7 @@ from keval_analysis.findings.effects import (
     WinRate,
 )
 from keval_analysis.findings.reviews import ReviewFindings
+from keval_analysis.findings.routing import Routing
 
 GateVerdict: TypeAlias = Literal["held", "failed", "undecided"]
 
@@ -393,8 +394,9 @@ class Summary(Entry):
     an interruption and `resume`, or that of scoring it again later; `None` while it is, and for a run that was killed.
     `stopped` says why trials or judgements were left out, if a limit of the run did that. `servers` says by condition
     and server whether trials shared it; it lacks those of which nothing is known. `tools` says how each tool was used,
-    and `activations` how often each text was read, arm by arm. `contrasts` are conditions that differ from another one
-    in what the config changes of their contexts. `replay` says from which recording a replayed run's answers are, and
+    and `activations` how often each text was read, arm by arm; `routing` how well skills and tools were chosen, where
+    samples expect that. `contrasts` are conditions that differ from another one in what the config changes of their
+    contexts. `replay` says from which recording a replayed run's answers are, and
     `play` that a person asked. `note` is that of `--note`. `mixed` has the conditions that differ from the baseline in
     more than one thing, and in what, unless the config says that they are meant to. `placeholders` counts the questions
     that `keval init` wrote to be replaced. `reviews` is what people said of answers. `primary` names the metrics that
@@ -434,6 +436,7 @@ class Summary(Entry):
     servers: Mapping[str, Mapping[str, Sharing]] = attrs.field(factory=dict)
     tools: tuple[ToolUse, ...] = ()
     activations: tuple[Activation, ...] = ()
+    routing: tuple[Routing, ...] = attrs.field(default=(), metadata={"sparse": True})
     contrasts: tuple[Contrast, ...] = ()
     replay: ReplayEntry | None = None
     play: bool = False

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from keval_analysis.findings.draws import Labels
     from keval_analysis.stats.activation import ActivationTally
     from keval_analysis.stats.agreement import ReviewTally
+    from keval_analysis.stats.routing import RoutingTally
 
 
 def summarise(
@@ -124,6 +125,7 @@ class Summariser:
 
             self._reviews = ReviewTally(manifest, labels)
         self._activation: ActivationTally | None = None
+        self._routing: RoutingTally | None = None
         self._shared_calls = SharedCallTally.of(manifest)
         self._spoken: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
 
@@ -140,6 +142,12 @@ class Summariser:
 
                 self._activation = ActivationTally(self.observed)
             self._activation.add_trial(trial)
+        if trial.sample.expect:
+            if self._routing is None:
+                from keval_analysis.stats.routing import RoutingTally  # few samples expect anything
+
+                self._routing = RoutingTally(self.observed)
+            self._routing.add_trial(trial)
         for server, revision in (trial.transcript.protocols if trial.transcript is not None else {}).items():
             self._spoken[trial.condition, server][trial.agent] = revision
         if self._reviews is not None:
@@ -218,6 +226,7 @@ class Summariser:
             reviews=self._reviews.findings(lambda: findings, findings.answered) if self._reviews else None,
             tools=tuple(use for arm, tally in self._tools.items() for use in tally.total(*arm)),
             activations=self._activation.activations() if self._activation is not None else (),
+            routing=tuple(self._routing.routing()) if self._routing is not None else (),
             servers=dict(_servers(manifest)),
             revisions=tuple(_revisions(manifest, self._spoken)),
             unlike_calls=self._shared_calls.unlike() if self._shared_calls is not None else (),

@@ -33,6 +33,7 @@ from keval_report.means import mean_lines
 from keval_report.origin import decided_on, origin_label, replay_sentences
 from keval_report.parts import part_lines
 from keval_report.reviews import anchor_lines, claim_lines, judging_lines, review_lines
+from keval_report.routing import routing_texts
 from keval_report.run_claims import DIFFERS_BY_AGENT, DOES_MORE, PRIMARY_WOULD, Difference
 from keval_report.sentences import findings
 from keval_report.terminal.console import print_sections
@@ -88,6 +89,7 @@ def print_report(
         *total_lines(summary, width),
         *(Text(line, "dim") for line in labelled("runs", chosen, width)),
         *(() if explained else map(Text, labelled("texts", [*activation_texts(summary)], width))),
+        *map(Text, labelled("routing", [*routing_texts(summary, *([None] if explained else []))], width)),
         *(Text(line, "red") for line in labelled("lost", lost, width)),
         *(() if explained else claim_lines(claims, width, run, level)),
         *(Text(line) for name, told in part_lines(summary) for line in labelled(name, [*map(one_line, told)], width)),

@@ -37,7 +37,7 @@ FRAGMENTS: Mapping[str, Callable[[Report], Markup]] = {
 """The parts of a page in their order, by name. Each is HTML by itself, with its text escaped."""
 
 
-_MAY_BE_EMPTY = ("gates", "claims", "texts", "parts", "tools")
+_MAY_BE_EMPTY = ("gates", "claims", "texts", "routing", "parts", "tools")
 """Fragments that show nothing where the report has nothing under the same name."""
 
 

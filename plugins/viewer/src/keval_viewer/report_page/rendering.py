@@ -50,6 +50,7 @@ TITLES: Mapping[str, str] = {
     "differences": "What the arms differ in",
     "trials": "Trials",
     "texts": "Instructions and skills",
+    "routing": "Choice of skills and tools",
     "parts": "Parts of plugins",
     "tools": "Use of tools",
     "making": "How it was made",
