@@ -42,6 +42,7 @@ class QuestionEntry:
     """A question of a dataset; it waits for a person if it is neither `accepted` nor `rejected`.
 
     `line` is its line in the file. `version` is a digest of that line: who decides says which version was seen.
+    `expect` is what it expects, as JSON.
     """
 
     id: str
@@ -54,6 +55,7 @@ class QuestionEntry:
     proof: tuple[ProvingCall, ...] = ()
     unanswerable: bool = False
     generated_by: str | None = None
+    expect: str = ""
 
 
 @attrs.frozen
@@ -109,7 +111,7 @@ class QuestionFile:
 
     def edit(self, chosen: QuestionEntry, question: str, answer: str) -> QuestionEntry:
         """Change a question and its golden answer; it still waits. Raises ConfigError and RunError."""
-        if not question.strip() or not answer.strip():
+        if not question.strip() or not (answer.strip() or chosen.expect):
             raise ConfigError([Problem(self._place(chosen.line), "a question and its golden answer are texts; add it")])
         keys = {self.dataset.question_key: question.strip(), self.dataset.answer_key: answer.strip()}
         self._change([chosen], lambda record: {**record, "id": chosen.id, **keys})
@@ -181,6 +183,7 @@ class QuestionFile:
             tuple(_proof(record.get("proof"))),
             record.get("unanswerable") is True,
             told if isinstance(told := record.get("generated_by"), str) else None,
+            json.dumps(record["expect"], ensure_ascii=False) if sample.expect else "",
         )
 
     def _place(self, line: int) -> str:

@@ -22,7 +22,7 @@ from keval.records.trial import Sample
 from keval.redaction import Redactor
 from keval.seams import registry
 from keval.seams.contexts import ServerSpec, TrialInfo, works_in_workspace
-from keval.seams.workspaces import TaskMaker, WorkspaceProvider
+from keval.seams.workspaces import TaskMaker, TextContext, WorkspaceProvider
 
 
 @attrs.define(eq=False)
@@ -32,6 +32,7 @@ class ServedContext:
     label: str
     _opened: OpenedContext
     _execution: Execution
+    _plugin: Any
     _count: int = attrs.field(default=0, init=False)
 
     @classmethod
@@ -55,7 +56,7 @@ class ServedContext:
             learn_keys(redactor, endpoints.values())
             for field, model in context.models.items():
                 opened.models[field] = attrs.evolve(model, endpoint=endpoints[str(model)])
-            yield cls(label, opened, evaluation.execution)
+            yield cls(label, opened, evaluation.execution, context.plugin)
         finally:
             await scope.close()
 
@@ -64,11 +65,17 @@ class ServedContext:
         """The names of its servers behind the tap."""
         return tuple(self._opened.servers)
 
+    @property
+    def skills(self) -> Mapping[str, str]:
+        """SKILL.md of each skill that it gives, by name; none of a context of another kind."""
+        is_skills = isinstance(self._plugin, TextContext) and self._plugin.part == "skill"
+        return self._plugin.texts() if is_skills else {}
+
     @asynccontextmanager
     async def open_servers(self, capabilities: Mapping[str, Any] | None = None) -> AsyncIterator[tuple[McpServer, ...]]:
         """Enter the context as one attempt at a trial does, with servers that nobody else uses where keval starts them.
 
-        `capabilities` are those of the client, if they are known.
+        Those that keep trials apart are shared. `capabilities` are those of the client, if they are known.
 
         Raises:
             ServerLostError: a server does not come up.
@@ -82,7 +89,9 @@ class ServedContext:
                 if not isinstance(server, ServerSpec):
                     reached.append(server)
                     continue
-                alone = self._opened.given(attrs.evolve(server, isolation="trial"), self._execution, trial)
+                # One that keeps trials apart may need what was brought up for it.
+                isolation = server.isolation if server.keeps_trials_apart else "trial"
+                alone = self._opened.given(attrs.evolve(server, isolation=isolation), self._execution, trial)
                 alone = attrs.evolve(alone, capabilities=capabilities)
                 reached.append(await stack.enter_async_context(self._opened.servers[server.name].open(alone)))
             yield tuple(reached)

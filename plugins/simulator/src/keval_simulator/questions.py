@@ -113,6 +113,8 @@ def written(brief: Brief, rng: Random) -> dict[str, Any]:
     if "calls" in properties:
         return {"calls": [_proposed(*call) for call in _calls(brief, rng)]}
     entry = properties_of(properties["questions"]["items"])
+    if "near_miss" in entry:
+        return {"questions": _routing(entry["target"]["enum"], brief)}
     if "sought" in entry:
         return {"questions": _unanswerable(brief, rng)}
     useful = [call for call in brief.made if call.outcome.useful]
@@ -249,6 +251,17 @@ def _led_to(earlier: _Made, later: _Made) -> bool:
     values = [value for value in later.arguments.values() if isinstance(value, str)]
     known = json.dumps(earlier.arguments)
     return earlier.number < later.number and any(value in earlier.text and value not in known for value in values)
+
+
+def _routing(targets: Sequence[str], brief: Brief) -> list[dict[str, Any]]:
+    """Return a plain task and a plain near-miss for each skill or tool, with a name to tell it from those before."""
+    name = _NOBODY[len(brief.asked) // 2 % len(_NOBODY)]
+    asked = ((False, "Do the {} for {}, please."), (True, "Who wrote a novel named The {}, if not {}?"))
+    return [
+        {"question": told.format(" ".join(split_identifier(each)), name), "target": each, "near_miss": near}
+        for each in targets
+        for near, told in asked
+    ]
 
 
 def _unanswerable(brief: Brief, rng: Random) -> list[dict[str, Any]]:

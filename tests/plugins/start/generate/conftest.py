@@ -32,11 +32,12 @@ judge: {{model: simulated/judge}}
 
 @attrs.define
 class ScriptedWriter:
-    """Answers requests for calls, questions and unanswerable questions with what is scripted, the last one for ever."""
+    """Answers requests for calls and each kind of questions with what is scripted, the last one for ever."""
 
     calls: list[Any] = attrs.field(factory=list)
     questions: list[Any] = attrs.field(factory=list)
     unanswerable: list[Any] = attrs.field(factory=list)
+    routing: list[Any] = attrs.field(factory=list)
     asked: list[str] = attrs.field(factory=list)
 
     def __call__(self, request: ChatRequest) -> ChatReply:
@@ -44,6 +45,8 @@ class ScriptedWriter:
         properties = (request.response_schema or {})["properties"]
         if "calls" in properties:
             return ChatReply(_said("calls", self.calls))
+        if "target" in properties["questions"]["items"]["properties"]:
+            return ChatReply(_said("questions", self.routing))
         sought = "sought" in properties["questions"]["items"]["properties"]
         return ChatReply(_said("questions", self.unanswerable if sought else self.questions))
 

@@ -164,6 +164,8 @@ def _show(entry: QuestionEntry, place: str) -> None:
     console.print(safe(entry.question, "bold"), soft_wrap=True)
     told = "golden answer, as the tools cannot tell" if entry.unanswerable else "golden answer"
     console.print(safe(f"{told}: {entry.answer or 'none'}"), soft_wrap=True)
+    if entry.expect:
+        console.print(safe(f"expected: {entry.expect}"), soft_wrap=True)
     for call in entry.proof:
         console.print(safe(f"  {call.tool} {json.dumps(call.arguments, ensure_ascii=False)}", "cyan"), soft_wrap=True)
         lines = (call.evidence or call.result).splitlines()

@@ -46,6 +46,7 @@ class Order:
     model: str | None
     about: str
     allow_writes: bool
+    routing: bool
 
 
 @click.command()
@@ -61,6 +62,7 @@ class Order:
     metavar="SHARE",
     help="Make this share of them unanswerable, such as 0.2.",
 )
+@click.option("--routing", is_flag=True, help="Write which skill or tool each needs, or needs not, and no answers.")
 @click.option("--about", default="", metavar="TEXT", help="What to ask about, and what tools need, such as a path.")
 @click.option("--allow-writes", is_flag=True, help="Call also tools that do not say that they only read.")
 @click.option("--seed", type=int, metavar="N", help="Another seed than the config's.")
@@ -74,6 +76,7 @@ def generate(
     model: str | None,
     to: Path | None,
     unanswerable: float,
+    routing: bool,
     about: str,
     allow_writes: bool,
     seed: int | None,
@@ -86,11 +89,13 @@ def generate(
     and must give the same. Questions are added to the dataset with `accepted: false`: `keval run` leaves them out
     until `keval review CONFIG --questions` accepts them.
     """
+    if routing and (unanswerable or allow_writes):
+        raise click.UsageError("--routing calls no tool and writes no answer, so that it takes none of the other two")
     evaluation = select(read_config(config), Selection(budget=dict(budget)))
     if seed is not None:
         evaluation = attrs.evolve(evaluation, execution=attrs.evolve(evaluation.execution, seed=seed))
     file = QuestionFile.of(evaluation, remedy=_TO) if to is None else QuestionFile.at(DatasetFile(to), remedy=_TO)
-    order = Order(_context(evaluation, context), count, unanswerable, model, about, allow_writes)
+    order = Order(_context(evaluation, context), count, unanswerable, model, about, allow_writes, routing)
     summary = run_to_end(_generate(evaluation, file, order))
     print_json(summary) if as_json else _print(summary, config, to)
     if summary["stopped"] or not summary["made"]:
@@ -124,7 +129,8 @@ async def _generate(evaluation: Evaluation, file: QuestionFile, order: Order) ->
         ServedContext.open(evaluation, order.context, redactor()) as served,
         ServedModel.open(evaluation, order.model, redactor()) as model,
     ):
-        toolbox = await Toolbox.of(served, allow_writes=order.allow_writes)
+        toolbox = await Toolbox.of(served, allow_writes=order.allow_writes or order.routing)
+        skills = served.skills if order.routing else {}
 
         def keep(questions: Sequence[Question]) -> None:
             records = [each.record(model.name, dataset.question_key, dataset.answer_key) for each in questions]
@@ -132,16 +138,23 @@ async def _generate(evaluation: Evaluation, file: QuestionFile, order: Order) ->
             file.append([redactor().data(record) for record in records])
 
         # What a person says of the tools: for this, and to the agents that have them.
-        prompts = [each.system_prompt for each in evaluation.conditions.values() if order.context in each.contexts]
+        having = {label: each for label, each in evaluation.conditions.items() if order.context in each.contexts}
+        prompts = [each.system_prompt for each in having.values()]
         about = "\n\n".join(dict.fromkeys(filter(None, [order.about, *prompts])))
         dropped: Counter[str] = Counter()
-        writer = Writer(model, toolbox.tools, toolbox.instructions, about, lambda: dropped.update([_LOST_REPLY]))
+        writer = Writer(
+            model, toolbox.tools, toolbox.instructions, about, lambda: dropped.update([_LOST_REPLY]), skills
+        )
         taken, used = {entry.id for entry in entries}, {call.tool for entry in entries for call in entry.proof}
         generator = Generator(toolbox, writer, known, taken, keep, tell, dropped, used)
         unanswerable = round(order.count * order.unanswerable)
         stopped = ""
         try:
-            await generator.run(order.count - unanswerable, unanswerable)
+            if order.routing:
+                kinds = {name: "calls" for name in toolbox.tools if not skills} | dict.fromkeys(skills, "reads")
+                await generator.route(order.count, kinds, [*having])
+            else:
+                await generator.run(order.count - unanswerable, unanswerable)
         except KevalError as error:
             if not generator.made:
                 raise
@@ -152,7 +165,7 @@ async def _generate(evaluation: Evaluation, file: QuestionFile, order: Order) ->
             "made": [question.id for question in generator.made],
             "unanswerable": sum(question.unanswerable for question in generator.made),
             "dropped": dict(generator.dropped.most_common()),
-            "unused_tools": generator.unused,
+            "unused_tools": {} if order.routing else generator.unused,
             "left_out_tools": list(generator.toolbox.left_out),
             "calls": len(generator.calls),
             "model": model.name,

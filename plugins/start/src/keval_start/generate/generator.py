@@ -7,8 +7,9 @@ import hashlib
 import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import product
 from textwrap import shorten
 from typing import Any
 
@@ -17,7 +18,7 @@ import attrs
 from keval.plugin import ServerLostError
 from keval.records.formats import counted
 from keval_start.generate.checks import KnownQuestions, has_all, names_today, states, unsupported
-from keval_start.generate.requests import DraftQuestion, UnanswerableDraft, Writer
+from keval_start.generate.requests import AT_ONCE, DraftQuestion, UnanswerableDraft, Writer
 from keval_start.generate.toolbox import Call, ProposedCall, Toolbox, changed, made
 
 NOT_KNOWN = "This is not known: nothing that the tools return says it."
@@ -46,12 +47,13 @@ _NEAR = "it is nearly the same as another question"
 _CHANGED = "its calls gave other results the second time"
 _LOST = "a server was lost when its calls were made again"
 _FOUND = "it should be unanswerable, but a result has all that it seeks"
+_ANOTHER = "it is for another skill or tool, or another kind of question, than was asked for"
 _SEEKS_NOTHING = "it should be unanswerable, but names neither what it seeks nor a call that would find it"
 
 
 @attrs.frozen
 class Question:
-    """A question that passed all checks, with the calls that prove its golden answer."""
+    """A question that passed all checks, with the calls that prove its golden answer, or what is expected instead."""
 
     id: str
     question: str
@@ -59,9 +61,13 @@ class Question:
     proof: tuple[Call, ...]
     evidence: str = ""
     unanswerable: bool = False
+    expect: Mapping[str, Any] | None = None
 
     def record(self, model: str, question_key: str, answer_key: str) -> dict[str, Any]:
         """Return the question as a dataset has it, waiting for a person."""
+        if self.expect is not None:
+            asked = {"id": self.id, question_key: self.question, "expect": self.expect}
+            return {**asked, "accepted": False, "generated_by": model}
         return {
             "id": self.id,
             question_key: self.question,
@@ -105,6 +111,9 @@ class Generator:
     _uses: Counter[int] = attrs.field(factory=Counter, init=False)
     _latest: float = attrs.field(default=0.0, init=False)
     _lost: int = attrs.field(default=0, init=False)
+    _targets: Mapping[str, str] = attrs.field(factory=dict, init=False)
+    _conditions: Sequence[str] = attrs.field(default=(), init=False)
+    _routed: Counter[tuple[str, bool]] = attrs.field(factory=Counter, init=False)
 
     async def run(self, answerable: int, unanswerable: int) -> None:
         """Make so many questions that the tools answer, and so many that they do not.
@@ -114,6 +123,14 @@ class Generator:
         """
         await self._rounds(answerable, self._answerable)
         await self._rounds(len(self.made) + unanswerable, self._unanswerable)
+
+    async def route(self, count: int, targets: Mapping[str, str], conditions: Sequence[str]) -> None:
+        """Make so many questions that need one of the targets, or are near-misses, expected in these conditions.
+
+        `targets` are skills and tools, each with `reads` or `calls`. Raises TrialError: the model gives no reply.
+        """
+        self._targets, self._conditions = targets, conditions
+        await self._rounds(count, self._routing)
 
     @property
     def unused(self) -> dict[str, str]:
@@ -168,6 +185,25 @@ class Generator:
         drafts = await self.writer.write_unanswerable(self._least_used(), self.known.texts, key)
         self.known.note(draft.question for draft in drafts)
         return await self._proven(self._kept([await self._sought(draft) for draft in drafts]))
+
+    async def _routing(self, key: str) -> list[Question]:
+        # The sort is stable, so that what a skill or tool needs and its near-miss follow each other.
+        wanted = sorted(product(self._targets, (False, True)), key=self._routed.__getitem__)[:AT_ONCE]
+        drafts = await self.writer.write_routing(wanted, self.known.texts, key)
+        self.known.note(draft.question for draft in drafts)
+        found: list[Question | str] = []
+        for draft in drafts:
+            pair = (draft.target, draft.near_miss)
+            if pair not in wanted:
+                found.append(_ANOTHER)
+                continue
+            expected = {f"{'not_' * draft.near_miss}{self._targets[draft.target]}": [draft.target]}
+            expect = {**expected, "conditions": [*self._conditions]} if self._conditions else expected
+            found.append(self._new(Question("", draft.question, "", (), expect=expect), draft.question))
+            if not isinstance(found[-1], str):
+                wanted.remove(pair)
+                self._routed[pair] += 1
+        return self._kept(found)
 
     def _least_used(self) -> list[Call]:
         """Return the calls to write about next: those that fewest questions are about, later ones first."""

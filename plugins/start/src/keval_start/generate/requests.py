@@ -53,14 +53,23 @@ class UnanswerableDraft:
     calls: tuple[ProposedCall, ...]
 
 
+@attrs.frozen
+class RoutingDraft:
+    """A question that needs a skill or tool, its `target`, or, if it is a near-miss, only sounds so."""
+
+    question: str
+    target: str
+    near_miss: bool
+
+
 def _prompt(name: str, **filled: object) -> str:
     """Return the text of a file of prompts, with what is filled in."""
     text = (Path(__file__).parent / "prompts" / f"{name}.txt").read_text(encoding="utf-8").rstrip("\n")
     return Template(text).substitute(filled)
 
 
-_EXPLORE, _WRITE, _UNANSWERABLE = (
-    _prompt(name, data=_prompt("data"), most=AT_ONCE) for name in ("explore", "write", "unanswerable")
+_EXPLORE, _WRITE, _UNANSWERABLE, _ROUTING = (
+    _prompt(name, data=_prompt("data"), most=AT_ONCE) for name in ("explore", "write", "unanswerable", "routing")
 )
 _AGAIN = "\n\nYour last reply could not be used: {fault}. Give the whole reply anew, in the form you were told."
 
@@ -84,7 +93,8 @@ def _calls_schema(tools: Iterable[str]) -> dict[str, Any]:
 class Writer:
     """Asks a model, and once more where its reply cannot be used; `lost` is called where that cannot be, either.
 
-    `instructions` are what the servers say of themselves, `about` what a person says of the tools.
+    `instructions` are what the servers say of themselves, `about` what a person says of the tools, and `skills` the
+    texts of skills by their names.
     """
 
     model: ServedModel
@@ -92,6 +102,7 @@ class Writer:
     instructions: str
     about: str
     lost: Callable[[], object]
+    skills: Mapping[str, str] = attrs.field(factory=dict)
 
     async def propose_calls(self, earlier: Sequence[Call], latest: Sequence[Call], key: str) -> list[ProposedCall]:
         """Return calls that find out something new. Raises TrialError."""
@@ -113,6 +124,16 @@ class Writer:
         message = self._message(_shortened(calls), known, "Write questions that the tools cannot answer.")
         request = StructuredRequest(_UNANSWERABLE, message, _object(questions=_list(entry)))
         return await self._ask(request, key, self._unanswerable) or []
+
+    async def write_routing(
+        self, wanted: Sequence[tuple[str, bool]], known: Collection[str], key: str
+    ) -> list[RoutingDraft]:
+        """Return a question for each of some targets that needs it, or is a near-miss. Raises TrialError."""
+        target = {"type": "string", "enum": [*dict.fromkeys(name for name, _ in wanted)]}
+        schema = _object(questions=_list(_object(question=_TEXT, target=target, near_miss={"type": "boolean"})))
+        asked = "\n".join(f"- {'a near-miss of' if near else 'one that needs'} {name}" for name, near in wanted)
+        request = StructuredRequest(_ROUTING, self._message((), known, f"Write one question each:\n{asked}"), schema)
+        return await self._ask(request, key, _routing_drafts) or []
 
     async def _ask(self, request: StructuredRequest, key: str, read: Callable[[dict[str, Any]], T]) -> T | None:
         """Ask, and once more if the reply cannot be read; `None` if neither can be."""
@@ -138,6 +159,8 @@ class Writer:
             for tool in self.tools.values()
         ]
         sections = {"tools": "\n".join(shown(_json(tool)) for tool in tools)}
+        if self.skills:
+            sections["skills"] = "\n".join(shown(text[:_LONGEST_TEXT]) for text in self.skills.values())
         if self.instructions:
             sections["server_instructions"] = shown(self.instructions)
         for call, text in results:
@@ -179,6 +202,13 @@ def _drafts(reply: dict[str, Any]) -> list[DraftQuestion]:
         )
         for each in reply["questions"]
     ][:AT_ONCE]
+
+
+def _routing_drafts(reply: dict[str, Any]) -> list[RoutingDraft]:
+    return [
+        RoutingDraft(_text(each["question"]), str(each["target"]), each["near_miss"] is True)
+        for each in reply["questions"]
+    ]
 
 
 def _text(value: Any) -> str:
