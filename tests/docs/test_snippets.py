@@ -283,7 +283,7 @@ def test_yaml_is_a_valid_part_of_a_config(folder: Project, block: str) -> None:
     (folder.root / "eval.yaml").write_text(config, encoding="utf-8")
 
     secrets = dict.fromkeys(("TOKEN", "WEATHER_KEY", "TICKETS_TOKEN", "ORDERS_SECRET"), "sk-0123456789")
-    outcome = folder.keval("validate", "eval.yaml", env=secrets)
+    outcome = folder.keval("validate", "eval.yaml", env={**secrets, "KUBECONFIG": "config"})
 
     if re.search("claude.code", block) and find_spec("keval_claude_code") is None:
         missing = "comes with keval-claude-code, which is not installed"

@@ -179,7 +179,7 @@ async def execute_and_score(
     """
     late = late_judges(plan.scorers.judges, plan.agents, run.ready.endpoints, run.start.budget)
     with _scoring(run, written, missing=missing, late=late) as backlog:
-        run.hooks.step("keval_scoring_began", run=run, late=late)
+        await run.hooks.awaited_step("keval_scoring_began", run=run, late=late)
         if run.has_ended is not None:
             await backlog.score_left(written.trials_as_finished())  # as questions are looked at in their order
         told = await _execute(run, written, plan, done, backlog)
@@ -188,7 +188,7 @@ async def execute_and_score(
         if run.crew is not None and backlog.down:
             await run.crew.reopen()
         await backlog.score_left(written.trials_as_finished())
-        await run.hooks.finish_trials(run, missing=missing)
+        await run.hooks.awaited_step("keval_trials_done", run=run, missing=missing)
         _end(run, told, run.elapsed)
 
 
@@ -197,7 +197,7 @@ async def score(run: ActiveRun, *, missing: bool = False) -> None:
     written = run.run
     with _scoring(run, written, missing=missing) as backlog:
         await backlog.score(written.trials_as_finished())
-        await run.hooks.finish_trials(run, missing=missing)
+        await run.hooks.awaited_step("keval_trials_done", run=run, missing=missing)
         _end(run, "", run.manifest.elapsed)
 
 

@@ -51,8 +51,11 @@ def keval_run_begins(run: Any) -> None:
 
 
 @hookspec
-def keval_scoring_began(run: Any, late: Collection[str]) -> None:
-    """Called once per start or resumption, before the first trial; the judges `late` grade after the last one."""
+def keval_scoring_began(run: Any, late: Collection[str]) -> Awaitable[None] | None:
+    """Called once per start or resumption, before the first trial; the judges `late` grade after the last one.
+
+    It is awaited, and may be a coroutine.
+    """
 
 
 @hookspec
@@ -150,7 +153,7 @@ _BATCH = 1_000
 _FACTS = "keval_sample_facts"
 _TRIAL_STARTED, _TRIAL_ENDED = "keval_trial_started", "keval_trial_ended"
 _LIVE_EVENT = "keval_live_event"
-_AWAITED = (_FACTS, _TRIAL_STARTED, _TRIAL_ENDED, "keval_trials_done")
+_AWAITED = (_FACTS, _TRIAL_STARTED, _TRIAL_ENDED, "keval_scoring_began", "keval_trials_done")
 
 
 class HookPlugin(NamedTuple):
@@ -247,10 +250,10 @@ class Hooks:
         """Let every plugin take part in a step of a run; returns what they return. What one raises is raised."""
         return [call.function(*(news[name] for name in call.argnames)) for call in self._calls[hook]]
 
-    async def finish_trials(self, run: Any, *, missing: bool) -> None:
-        """Let every plugin do what follows the trials, one after the other. What one raises is raised."""
-        for call in self._calls["keval_trials_done"]:
-            await _awaited(call, run=run, missing=missing)
+    async def awaited_step(self, hook: str, **news: Any) -> None:
+        """Let every plugin take part in a step that is awaited, one after the other. What one raises is raised."""
+        for call in self._calls[hook]:
+            await _awaited(call, **news)
 
     def announce(self, hook: str, **news: Any) -> None:
         """Tell every plugin. One that raises is named in a warning, and the others are told all the same."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -14,13 +15,7 @@ from keval import Scale, Score, Trial
 from keval.plugin import PluginError, TrialError, read_input, suggestion
 from keval_python.target import import_file, needed_parameters, signature, with_calls
 
-_VALUES: dict[str, Callable[[Trial], Any]] = {
-    "trial": lambda trial: trial,
-    "sample": lambda trial: trial.sample,
-    "question": lambda trial: trial.question,
-    "output": lambda trial: trial.output,
-    "answer": lambda trial: trial.sample.answer,
-}
+_NAMES = ("trial", "sample", "question", "output", "answer")
 """What a metric's function is given, by the names of its parameters."""
 
 
@@ -74,36 +69,38 @@ class FunctionMetric:
         self.help = inspect.getdoc(function) or ""
         self._function, self._name = function, f"{function.__name__}() of {file.name}"
         self._takes = tuple(each.name for each in needed_parameters(function) or ())
-        if len(self._takes) == 1 and self._takes[0] not in _VALUES:
+        if len(self._takes) == 1 and self._takes[0] not in _NAMES:
             self._takes = ("trial",)
-        if not self._takes or {*self._takes} - {*_VALUES}:
+        if not self._takes or {*self._takes} - {*_NAMES}:
             raise PluginError(
                 f"{function.__name__}{signature(function)} of {file.name} does not take what keval gives it;"
-                f" let it take the trial, or any of {', '.join(_VALUES)}, with a default for all else"
+                f" let it take the trial, or any of {', '.join(_NAMES)}, with a default for all else"
             )
 
     def score(self, trial: Trial) -> Any:
         """Score a trial; see `keval.plugin.Metric`."""
         if "answer" in self._takes and trial.sample.answer is None:
             return Score(None, "the sample has no answer")
-        try:
-            returned = self._function(*(_VALUES[name](trial) for name in self._takes))
-        except (Exception, SystemExit) as error:
-            raise self._failed(error) from error
+        given = {"trial": trial, "sample": trial.sample, "answer": trial.sample.answer}
+        with self._explaining():
+            values = (given[name] if name in given else getattr(trial, name) for name in self._takes)
+            returned = self._function(*values)
         return self._awaited(returned) if inspect.isawaitable(returned) else returned
 
     async def _awaited(self, pending: Any) -> Any:
-        try:
+        with self._explaining():
             return await pending
-        except (Exception, SystemExit) as error:
-            raise self._failed(error) from error
 
-    def _failed(self, error: BaseException) -> TrialError:
-        if isinstance(error, TrialError):
-            return error
-        kind = type(error).__name__
-        said = with_calls(error).removeprefix(f"{kind}: ")
-        return TrialError(f"{self._name}: {said}", stage="score", kind=kind)
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        try:
+            yield
+        except TrialError:
+            raise
+        except (Exception, SystemExit) as error:
+            kind = type(error).__name__
+            said = with_calls(error).removeprefix(f"{kind}: ")
+            raise TrialError(f"{self._name}: {said}", stage="score", kind=kind) from error
 
 
 def _parts(name: str) -> tuple[Path, str | None]:

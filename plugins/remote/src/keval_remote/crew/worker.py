@@ -21,7 +21,7 @@ from keval.execute.bringup.preflight import Ready, preflight
 from keval.execute.bringup.resources import ResourceScope, reach_loopback
 from keval.execute.packing import TrialPacker
 from keval.execute.trial.worker import PlanWorker
-from keval.plan.build import hook_plugins, make_plan, make_scoring_plan
+from keval.plan.build import hook_plugins, make_plan, make_scoring_plan, section_hooks
 from keval.plan.plan import Plan, ScoringPlan
 from keval.records.manifest import Manifest, Rates
 from keval.records.transcript import Blob
@@ -65,7 +65,7 @@ async def open_worker(
             NO_DATASET, samples=Samples(sample_ids, _unread), checks=known.checks, workspaces=known.workspaces
         )
         plan = make_plan(evaluation, dataset, samples_checked=True)
-    hooks = Hooks.of(hook_plugins(plan.hooks))
+    hooks = Hooks.of([*section_hooks(evaluation), *hook_plugins(plan.hooks)])
     try:
         ready = await preflight(plan, scope, redact, hooks, traffic=traffic, limits=limits)
         if not scoring:
