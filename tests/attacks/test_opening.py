@@ -47,6 +47,7 @@ ALLOWED = {
         **dict.fromkeys(("_descendants", "_own_memory", "_shared_memory"), "the kernel's, of processes"),
     },
     "keval_programs/environments.py": {"find_program": USERS, "whole_path": USERS},
+    "keval_programs/setup.py": {"note": "of the folder of the run, by `open_added`"},
     "keval_claude_code/connection.py": {"find_claude": USERS},
     "keval_claude_code/conversation.py": {"_settings": "names of folders around the workspace, before the agent"},
     "keval_claude_code/launch.py": {"main": INSIDE},

@@ -116,7 +116,7 @@ class SetupJournal:
     file: Path | None = None
     begun: dict[str, Begun] = attrs.field(factory=dict, init=False)
 
-    def open(self, run: Path) -> None:
+    def load(self, run: Path) -> None:
         """Read what an earlier process has left. Raises RunError."""
         self.file = run / "setup.jsonl"
         with explained(self.file), suppress(FileNotFoundError):
@@ -202,7 +202,7 @@ class Setup:
 
     async def clean(self, run: Path) -> tuple[list[str], list[str]]:
         """Clean up what an earlier process has left; returns what that was, and what is left still. Raises RunError."""
-        self._journal.open(run)
+        self._journal.load(run)
         had = [*self._journal.begun]
         await self.aclose()
         return had, [*self._journal.begun]
