@@ -106,6 +106,37 @@ def test_a_real_program_finds_its_texts_and_edits_files(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["codex", "gemini", "claude-code"])
+def test_a_skill_that_a_misleading_description_keeps_from_being_read_is_found(name: str, project: Project) -> None:
+    agent, path = program(name)
+    _written(project, name, agent)
+    for skill, description in (("logs", "Keeps release notes."), ("diary", "Use it for the changelog.")):
+        text = f"---\nname: {skill}\ndescription: {description}\n---\n\nWhat {skill} has to say of it.\n"
+        (project.root / "skills" / skill).mkdir(exist_ok=True)
+        (project.root / "skills" / skill / "SKILL.md").write_text(text, encoding="utf-8")
+    config = yaml.safe_load((project.root / "eval.yaml").read_text(encoding="utf-8"))
+    config["contexts"]["logs"]["path"] = "skills"
+    script = {"tasks": [*SCRIPT["tasks"], {"words": ["colours"], "steps": [{"say": "Red."}]}]}
+    for file, content in {"eval.yaml": config, "script.yaml": script}.items():
+        (project.root / file).write_text(yaml.safe_dump(content), encoding="utf-8")
+    asked = [
+        {"id": "q1", "question": "Add an entry to the changelog.", "expect": {"reads": "logs", "not_reads": "diary"}},
+        {"id": "q2", "question": "Name the colours.", "expect": {"not_reads": ["logs", "diary"]}},
+    ]
+    project.write(q_jsonl="".join(json.dumps(each) + "\n" for each in asked))
+
+    outcome = project.keval("run", "eval.yaml", env={"PATH": path})
+
+    assert 1 == outcome.code, outcome.stderr
+    logs, diary, nothing = project.read("summary.json")["routing"]
+    assert ("logs", 0.0, None, {"diary": 1}) == (
+        *(logs["name"], logs["recall"]["rate"], logs["precision"], logs["chosen"]),
+    )
+    assert ("diary", None, 0.0) == (diary["name"], diary["recall"], diary["precision"]["rate"])
+    assert ("", {"": 1}, 0) == (nothing["name"], nothing["chosen"], nothing["unknown"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["codex", "gemini", "claude-code"])
 def test_instruction_files_above_the_workspace_are_not_read(name: str, project: Project, temporary: Path) -> None:
     agent, path = program(name)
     _written(project, name, agent)
