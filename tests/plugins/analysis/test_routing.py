@@ -102,7 +102,7 @@ def test_a_misleading_description_and_a_near_miss_are_found(
     assert {"letters": {"forms": 2}, "forms": {"forms": 2}, "": {"forms": 2}} == {k[1]: v for k, v in chosen.items()}
     share = found["misleading", "reads", "forms"]["precision"]
     assert 0 < share["ci_low"] < 1 / 3 < share["ci_high"] < 1
-    ends = f"[{100 * share['ci_low']:.0f} %, {100 * share['ci_high']:.0f} %]"
+    ends = f"[{100 * share['ci_low']:.0f}, {100 * share['ci_high']:.0f}]"
     line = f"recall 100 % of 2, n=1; precision 33 % {ends} of 6, n=3; chosen: forms 2"
     wide = attrs.evolve(project, environ={"COLUMNS": "400"}).keval("report", "latest", "--explain").stdout
     assert f"skill forms ({agent} misleading): {line}\n" in wide
@@ -216,3 +216,20 @@ def test_tools_are_counted_as_skills_are_and_what_nobody_names_counts_only_where
         search["precision"]["n"],
     )
     assert ("", {"search": 1, "": 1}, None) == (nothing["name"], nothing["chosen"], nothing["precision"])
+
+
+def test_nothing_is_told_of_answers_whose_requests_keval_did_not_see(project: Project) -> None:
+    project.write(
+        eval_yaml=TOOLS.replace("scripted: {}", "logged: {type: recorded, path: answers.jsonl}"),
+        questions_jsonl=json.dumps({"id": "q", "question": "How?", "expect": {"reads": "pdf"}})
+        + "\n"
+        + json.dumps({"id": "r", "question": "Why?", "expect": {"not_reads": "pdf"}}),
+        answers_jsonl='{"id": "q", "response": "So."}\n{"id": "r", "response": "So."}\n',
+    )
+
+    outcome = project.keval("run", "eval.yaml")
+
+    assert "expect  undecided (0 of 2 expectations met; 2 unknown, such as logged/baseline/q/1 reads" in outcome.stdout
+    (pdf,) = project.read("summary.json")["routing"]
+    assert ("pdf", None, None, 2, {}) == tuple(pdf[key] for key in ("name", "recall", "precision", "unknown", "chosen"))
+    assert "skill pdf (logged baseline): recall –; precision –; chosen: unknown 2" in outcome.stdout

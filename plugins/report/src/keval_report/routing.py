@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from keval.records.formats import percent
+from keval_analysis.findings.formats import percent_interval
 from keval_analysis.findings.routing import Share
 from keval_analysis.findings.summary import Summary
 from keval_report.words import one_line
@@ -42,7 +43,5 @@ def routing_rows(summary: Summary) -> Iterator[Sequence[str]]:
 def _told(share: Share | None) -> str:
     if share is None:
         return "–"
-    ends = ""
-    if share.ci_low is not None and share.ci_high is not None:
-        ends = f" [{percent(share.ci_low)}, {percent(share.ci_high)}]"
-    return f"{percent(share.rate)}{ends} of {share.trials:,}, n={share.n:,}"
+    ends = percent_interval(share.ci_low, share.ci_high)
+    return f"{f'{percent(share.rate)} {ends}'.rstrip()} of {share.trials:,}, n={share.n:,}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 import attrs
@@ -58,36 +58,29 @@ class RoutingTally:
         kinds: tuple[_Kind, ...] = ("reads", "calls")
         for kind in kinds:
             yes, no = wanted(kind, parts)
-            if yes or no:
-                condition = self._observed.manifest.conditions[trial.condition]
-                known = {name: _is_chosen(kind, name, transcript, condition) for name in (*yes, *no)}
-                rows = self._rows.setdefault((trial.agent, trial.condition, kind), defaultdict(_Row))
-                self._count(rows, self._observed.number(trial.sample.id), known, yes, choices(kind, transcript))
-
-    def _count(
-        self,
-        rows: dict[str, _Row],
-        sample: int,
-        known: Mapping[str, bool | None],
-        yes: Mapping[str, None],
-        found: Mapping[str, str],
-    ) -> None:
-        others = [name for name, other in found.items() if known.keys().isdisjoint((name, other))]
-        wrong = [*(name for name, is_chosen in known.items() if is_chosen and name not in yes), *others]
-        for name, is_chosen in known.items():
-            rows[name].labelled = True
-            rows[name].unknown += is_chosen is None
-            if is_chosen is not None and name in yes:
-                rows[name].recall.add(sample, float(is_chosen))
-            if is_chosen:
-                rows[name].precision.add(sample, float(name in yes))
-        for name in others if yes else ():
-            rows[name].precision.add(sample, 0.0)
-        # Of trials in which nothing is to be chosen, a row without a name.
-        for name in yes or [""]:
-            if known.get(name, False) is not None:
-                hit = [name] if known.get(name) else []
-                rows[name].chosen.update([*hit, *wrong] or [""])
+            if not (yes or no):
+                continue
+            condition, sample = (
+                self._observed.manifest.conditions[trial.condition],
+                self._observed.number(trial.sample.id),
+            )
+            known = {name: _is_chosen(kind, name, transcript, condition) for name in (*yes, *no)}
+            found = choices(kind, transcript).items()
+            others = [name for name, other in found if known.keys().isdisjoint((name, other))]
+            rows = self._rows.setdefault((trial.agent, trial.condition, kind), defaultdict(_Row))
+            for name, is_chosen in known.items():
+                rows[name].labelled = True
+                rows[name].unknown += is_chosen is None
+                if is_chosen is not None and name in yes:
+                    rows[name].recall.add(sample, float(is_chosen))
+                if is_chosen:
+                    rows[name].precision.add(sample, float(name in yes))
+            for name in others if yes else ():
+                rows[name].precision.add(sample, 0.0)
+            wrong = [*(name for name, is_chosen in known.items() if is_chosen and name not in yes), *others]
+            # Of trials in which nothing is to be chosen, a row without a name. Nothing chosen is known if all is.
+            for name in (yes or [""]) if None not in known.values() else ():
+                rows[name].chosen.update([*([name] if known.get(name) else []), *wrong] or [""])
 
     def routing(self) -> Iterator[Routing]:
         """Yield how well each skill and tool was chosen in each arm, in the order of the run, and nothing last."""

@@ -146,15 +146,13 @@ async def _generate(evaluation: Evaluation, file: QuestionFile, order: Order) ->
             model, toolbox.tools, toolbox.instructions, about, lambda: dropped.update([_LOST_REPLY]), skills
         )
         taken, used = {entry.id for entry in entries}, {call.tool for entry in entries for call in entry.proof}
-        generator = Generator(toolbox, writer, known, taken, keep, tell, dropped, used)
+        targets = dict.fromkeys(skills, "reads") if skills else dict.fromkeys(toolbox.tools, "calls")
+        generator = Generator(toolbox, writer, known, taken, keep, tell, dropped, used, targets, [*having])
         unanswerable = round(order.count * order.unanswerable)
         stopped = ""
         try:
-            if order.routing:
-                kinds = {name: "calls" for name in toolbox.tools if not skills} | dict.fromkeys(skills, "reads")
-                await generator.route(order.count, kinds, [*having])
-            else:
-                await generator.run(order.count - unanswerable, unanswerable)
+            routed = order.count if order.routing else 0
+            await generator.run(order.count - unanswerable - routed, unanswerable, routed)
         except KevalError as error:
             if not generator.made:
                 raise

@@ -94,7 +94,8 @@ class Generator:
 
     `keep` is given the questions of each round, and `tell` what was done. `taken` are ids that others have. `dropped`
     counts questions by the reason why they were dropped, and replies of the model that could not be used. `used` are
-    the tools by whose results questions are proved, from the start those of other questions of the dataset.
+    the tools by whose results questions are proved, from the start those of other questions of the dataset. `targets`
+    are the skills and tools that routed questions are for, which is expected in these `conditions`.
     """
 
     toolbox: Toolbox
@@ -105,32 +106,25 @@ class Generator:
     tell: Callable[[str], object]
     dropped: Counter[str]
     used: set[str]
+    targets: Mapping[str, str] = attrs.field(factory=dict)
+    conditions: Sequence[str] = ()
     made: list[Question] = attrs.field(factory=list, init=False)
     calls: list[Call] = attrs.field(factory=list, init=False)
     _why: dict[str, str] = attrs.field(factory=dict, init=False)
     _uses: Counter[int] = attrs.field(factory=Counter, init=False)
     _latest: float = attrs.field(default=0.0, init=False)
     _lost: int = attrs.field(default=0, init=False)
-    _targets: Mapping[str, str] = attrs.field(factory=dict, init=False)
-    _conditions: Sequence[str] = attrs.field(default=(), init=False)
     _routed: Counter[tuple[str, bool]] = attrs.field(factory=Counter, init=False)
 
-    async def run(self, answerable: int, unanswerable: int) -> None:
-        """Make so many questions that the tools answer, and so many that they do not.
+    async def run(self, answerable: int, unanswerable: int, routed: int) -> None:
+        """Make so many questions that the tools answer, that they do not, and that need a target, or are near-misses.
 
         Raises:
             TrialError: the model gives no reply, or a server is lost again and again. What was made is kept.
         """
         await self._rounds(answerable, self._answerable)
         await self._rounds(len(self.made) + unanswerable, self._unanswerable)
-
-    async def route(self, count: int, targets: Mapping[str, str], conditions: Sequence[str]) -> None:
-        """Make so many questions that need one of the targets, or are near-misses, expected in these conditions.
-
-        `targets` are skills and tools, each with `reads` or `calls`. Raises TrialError: the model gives no reply.
-        """
-        self._targets, self._conditions = targets, conditions
-        await self._rounds(count, self._routing)
+        await self._rounds(len(self.made) + routed, self._routing)
 
     @property
     def unused(self) -> dict[str, str]:
@@ -188,7 +182,7 @@ class Generator:
 
     async def _routing(self, key: str) -> list[Question]:
         # The sort is stable, so that what a skill or tool needs and its near-miss follow each other.
-        wanted = sorted(product(self._targets, (False, True)), key=self._routed.__getitem__)[:AT_ONCE]
+        wanted = sorted(product(self.targets, (False, True)), key=self._routed.__getitem__)[:AT_ONCE]
         drafts = await self.writer.write_routing(wanted, self.known.texts, key)
         self.known.note(draft.question for draft in drafts)
         found: list[Question | str] = []
@@ -197,8 +191,8 @@ class Generator:
             if pair not in wanted:
                 found.append(_ANOTHER)
                 continue
-            expected = {f"{'not_' * draft.near_miss}{self._targets[draft.target]}": [draft.target]}
-            expect = {**expected, "conditions": [*self._conditions]} if self._conditions else expected
+            expected = {f"{'not_' * draft.near_miss}{self.targets[draft.target]}": [draft.target]}
+            expect = {**expected, "conditions": [*self.conditions]} if self.conditions else expected
             found.append(self._new(Question("", draft.question, "", (), expect=expect), draft.question))
             if not isinstance(found[-1], str):
                 wanted.remove(pair)
