@@ -45,7 +45,7 @@ MEMBERS = sorted(path.parent for path in ROOT.glob("*/*/pyproject.toml") if path
 # they may import each other's modules. All other packages are made to fit a range of versions, as anybody's plugins
 # are, and import only faces.
 COMPANIONS = {
-    *("analysis", "clients", "gateway", "instrument", "loopback", "mcp", "programs", "providers"),
+    *("analysis", "clients", "formats", "gateway", "instrument", "loopback", "mcp", "programs", "providers"),
     *("ray", "remote", "replay", "report", "start", "testing", "viewer", "workspace"),
 }
 ROOMS_OF_COMPANIONS = {
@@ -282,7 +282,7 @@ def test_the_core_names_no_plugin_and_no_word_of_weather() -> None:
     keys = {"simulated", "tap", "recorded", "verify", "history", "tools", "plugins"}
     # Kinds of plugins, findings, errors and texts, beside the plugins of these names, and the default workspace.
     ordinary = {"command", "file", "python", "mcp", "instructions", "skill", "folder", "plugin", "check"}
-    ordinary |= {"tools", "history", "verify", "record"}
+    ordinary |= {"tools", "history", "verify", "record", "json"}
     known = plugin_names() - transports - roles - commands - wires - keys - ordinary
     found = [
         f"{path.relative_to(ROOT)}:{line} names {text!r}"

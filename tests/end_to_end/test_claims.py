@@ -149,4 +149,7 @@ def test_a_share_without_claims_is_refused_at_its_place(asked: Project) -> None:
     told = asked.keval("validate", str(asked.root / "own.yaml"))
 
     assert 2 == told.code
-    assert "own.yaml:5:12: 'share' must stand beside `kind: claims`: grounded, uncontradicted or covered" in told.stderr
+    assert (
+        "own.yaml:5:12: 'share' must stand beside `kind: claims`: grounded, uncontradicted, covered or expected"
+        in told.stderr
+    )

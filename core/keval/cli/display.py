@@ -75,7 +75,7 @@ def display() -> Display:
 
 
 def tell_notices(plan: Plan, *, quiet: bool = False) -> None:
-    """Tell the plan's notices, each with its place: the first 20, and how many more there are."""
+    """Tell the plan's notices, each with its place: the first 20, and how many more; and what has no equivalent."""
     from keval.cli.console import message_console, safe  # with Rich, which `--help` does not need
 
     console = message_console(quiet=quiet)
@@ -83,6 +83,9 @@ def tell_notices(plan: Plan, *, quiet: bool = False) -> None:
         console.print(safe(f"note: {notice}", "yellow"), soft_wrap=True)
     if (more := len(plan.notices) - _MOST) > 0:
         console.print(f"note: {more} more like these", soft_wrap=True)
+    if unmatched := plan.evaluation.unmatched:
+        table = "".join(f"\n  {place:<40}  {told}" for place, told in unmatched)
+        console.print(safe(f"what has no equivalent in keval:{table}", "yellow"), soft_wrap=True)
 
 
 class _Plain:

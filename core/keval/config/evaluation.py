@@ -270,6 +270,7 @@ class Evaluation:
     `problems` are those found so far, and `notices` are what a user should know. Reading goes on after a problem and
     leaves out what it affects, so that all problems are reported at once. No plan is made of an evaluation with
     problems. `lacks` are the sections that a run needs and the config has not, each with the problem that this is.
+    `unmatched` is what has no equivalent, of a file in the format of another tool.
     `providers` are the providers of models, by name, that the config has options of. `sections` are the keys that
     packages add, as records of theirs. `is_reread` says that the config is that of a run, whose names were checked when
     it began.
@@ -296,6 +297,7 @@ class Evaluation:
     problems: tuple[Problem, ...] = ()
     lacks: Mapping[str, Problem] = attrs.field(factory=dict)
     notices: tuple[Problem, ...] = ()
+    unmatched: tuple[Problem, ...] = ()
     is_reread: bool = False
 
     def needing_no(self, *sections: str) -> Evaluation:

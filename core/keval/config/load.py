@@ -15,7 +15,7 @@ from keval.config.structure import structure
 from keval.errors import ConfigError, Problem
 from keval.records.manifest import Manifest
 from keval.records.scores import Rubric
-from keval.seams.dialects import translate
+from keval.seams.formats import translate
 
 
 def load(path: Path) -> Evaluation:
@@ -28,10 +28,10 @@ def read_evaluation(source: Source) -> Evaluation:
     if not isinstance(source.data, dict):
         message = "an evaluation is a mapping with dataset:, agents:, conditions: and metrics:"
         raise ConfigError([source.problem((), message)])
-    translated = translate(source.data, source.base)
+    translated = translate(source.data, source.base / Path(source.name).name)
     evaluation = _read(source.moved(translated.data, translated.moves), source.problems(translated.problems))
-    notices = tuple(source.problems(translated.notices))
-    return attrs.evolve(evaluation, notices=notices)
+    notices, unmatched = map(tuple, map(source.problems, (translated.notices, translated.unmatched)))
+    return attrs.evolve(evaluation, notices=notices, unmatched=unmatched)
 
 
 def _read(source: Source, problems: Iterable[Problem] = ()) -> Evaluation:

@@ -16,7 +16,6 @@ from keval.errors import PluginError, Problem, suggestion
 from keval.records.interventions import Intervention
 from keval.records.models import Price
 from keval.seams import registry
-from keval.seams.dialects import unread
 from keval.seams.interventions import context_changes
 from keval.seams.remedies import remedy
 
@@ -153,14 +152,15 @@ class SectionReader:
                 continue
             from keval.seams.installation import missing_package, package_of  # only who needs a remedy waits for it
 
-            if package := package_of("keval.sections", name):
+            read = registry.has("keval.formats", key)
+            if package := package_of("keval.sections", name) or (not read and package_of("keval.formats", key)):
                 self._problem((*path, key), f"the key {key!r} {missing_package(package)}", at_key=True)
             else:
                 beside = [each.removeprefix(prefix) for each in offered if each.startswith(prefix)]
                 others = [each for each in beside if "." not in each]
                 misplaced = not path and (key in attrs.fields_dict(Execution) or f"execution.{key}" in offered)
                 told = f"unknown key {key!r}; it belongs under `execution:`" if misplaced else ""
-                told = unread(key) or told or unknown_key(key, [*known, *others], data)
+                told = told or unknown_key(key, [*known, *others], data)
                 self._problem((*path, key), told, at_key=True)
         records: list[Any] = [self._record(cls, given, path) for cls, given in classes.items()]
         return [record for record in records if record is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 _DEEPEST = 200
 """Levels of lists and mappings. The C loader calls itself for each, and some thousands end the process."""
 _INDENT = re.compile(r"^[ ?:-]+", re.MULTILINE)
+_PAIR = re.compile(r"\\ud[89ab]..\\ud[c-f]..", re.IGNORECASE)
 _MERGE = "tag:yaml.org,2002:merge"
 # Counted with aliases expanded: ten lines of aliases of aliases can stand for billions of nodes.
 _NODE_LIMIT = 200_000
@@ -52,6 +54,8 @@ class Source:
         """Read a YAML file. Raises ConfigError: unreadable, not UTF-8, not YAML, or a key that is repeated."""
         try:
             text = read_input(path, _MOST_BYTES).decode("utf-8")
+            if path.suffix == ".json":  # of which YAML knows neither tabs between items nor pairs of surrogates
+                text = _PAIR.sub(lambda pair: json.loads(f'"{pair[0]}"'), text.replace("\t", " "))
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError([Problem(str(path), unread(path, error))]) from error
         return cls.parse(text, str(path), path.resolve().parent)

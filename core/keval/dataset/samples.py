@@ -102,7 +102,7 @@ def sample_of(record: Any, file: DatasetFile) -> Sample:
     if not isinstance(record, dict):
         raise ValueError("expected an object with a question, such as {question: …}")
     turns = _texts(record.get("turns"), "turns")
-    question = record.get(file.question_key)
+    question = _under(file.question_key, record)
     if question is None and turns:
         question, turns = turns[0], turns[1:]
     elif turns and turns[0] == question:
@@ -113,7 +113,7 @@ def sample_of(record: Any, file: DatasetFile) -> Sample:
     if not isinstance(question, str):
         hint = suggestion(file.question_key, record, "the record has")
         raise ValueError(f"no question under {file.question_key!r}{hint} {NAMES_QUESTION_KEY}")
-    answers = _answers(record.get(file.answer_key))
+    answers = _answers(_under(file.answer_key, record))
     if not isinstance(record.get("accepted", True), bool):
         raise ValueError(f"'accepted' is true or false, got {record['accepted']!r}")
     metadata = {**_mapping(record.get("metadata"), "metadata")}
@@ -136,6 +136,13 @@ def sample_of(record: Any, file: DatasetFile) -> Sample:
         solution=record.get("solution"),
         other_answers=tuple(answers[1:]),
     )
+
+
+def _under(key: str, record: dict[str, Any]) -> Any:
+    """Return what a record has under a key, or under parts of a key with dots, one in the other."""
+    first, _, rest = key.partition(".")
+    inner = None if key in record else record.get(first)
+    return _under(rest, inner) if isinstance(inner, dict) else record.get(key)
 
 
 def _answers(value: Any) -> list[str]:

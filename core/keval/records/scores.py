@@ -167,7 +167,8 @@ class Rubric:
     one, and the `preference` is -1, 0 or 1.
 
     The `share` is of the claims that are `grounded` in the golden answer or a tool result and contradicted by neither;
-    of those that are `uncontradicted`; or of the golden answer's claims that are `covered`.
+    of those that are `uncontradicted`; of the golden answer's claims that are `covered`; or of what a sample says is
+    `expected`, under `expectations` of its metadata.
     """
 
     name: str
@@ -175,11 +176,11 @@ class Rubric:
     levels: Mapping[int, str] = attrs.field(validator=[attrs.validators.min_len(2), _described])
     needs_answer: bool = False
     kind: RubricKind = "levels"
-    share: Literal["grounded", "uncontradicted", "covered"] | None = None
+    share: Literal["grounded", "uncontradicted", "covered", "expected"] | None = None
 
     def __attrs_post_init__(self) -> None:
         if (self.kind == "claims") != (self.share is not None):
-            raise ValueError("'share' must stand beside `kind: claims`: grounded, uncontradicted or covered")
+            raise ValueError("'share' must stand beside `kind: claims`: grounded, uncontradicted, covered or expected")
         if self.share == "covered" and not self.needs_answer:
             raise ValueError("'needs_answer' must be true where the share is of the golden answer's claims")
 

@@ -31,7 +31,7 @@ GROUPS = {
     "keval.datasets": "dataset format",
     "keval.executors": "executor",
     "keval.crews": "crew",
-    "keval.dialects": "dialect",
+    "keval.formats": "format of evaluations",
     "keval.exporters": "exporter",
     "keval.files": "reader of plugins in files",
     "keval.interventions": "reader of changes",
@@ -54,7 +54,7 @@ GROUPS = {
 """Entry-point groups of the core, with what one of each is called."""
 
 _UNLISTED = {
-    *("keval.api", "keval.crews", "keval.dialects", "keval.displays", "keval.interventions", "keval.options"),
+    *("keval.api", "keval.crews", "keval.formats", "keval.displays", "keval.interventions", "keval.options"),
     *("keval.readings", "keval.report_parts", "keval.recorders", "keval.run_watchers", "keval.sections"),
     *("keval.files", "keval.meters", "keval.plan_reviews", "keval.remedies", "keval.task_makers", "keval.templates"),
 }

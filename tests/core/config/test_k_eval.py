@@ -1,4 +1,4 @@
-"""The dialect of k-eval: one pass, after which nothing else knows of it, and errors at the user's own lines."""
+"""The format of k-eval: one pass, after which nothing else knows of it, and errors at the user's own lines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUESTIONS = '{"id": "a", "question": "Why?", "answer": "So."}\n'
 
 
 @pytest.mark.usefixtures("simulated_here")
-def test_the_dialect_becomes_kevals_own_words(project: Project) -> None:
+def test_the_format_becomes_kevals_own_words(project: Project) -> None:
     project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
 
     outcome = project.keval("run", "eval.yaml", "--json")
@@ -176,7 +176,7 @@ def test_a_judge_alone_does_not_make_a_config_one_of_k_eval(project: Project) ->
     assert "valid; 2 trials" in counted.stdout, counted.stderr
 
 
-def test_a_config_in_other_words_imports_no_dialect(tmp_path: Path) -> None:
+def test_a_config_in_other_words_imports_no_format(tmp_path: Path) -> None:
     config = tmp_path / "eval.yaml"
     config.write_text("dataset: {path: q.jsonl}\nagents: {scripted: {}}\nmetrics: [double/length]\n", encoding="utf-8")
     code = (
@@ -189,10 +189,10 @@ def test_a_config_in_other_words_imports_no_dialect(tmp_path: Path) -> None:
     assert "[]" == done.stdout.strip()
 
 
-def test_without_the_package_of_a_dialect_its_keys_name_it(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_of_a_format_its_keys_name_it(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.write(eval_yaml=CONFIG, questions_jsonl=QUESTIONS)
     found = registry.components
-    monkeypatch.setattr(registry, "components", lambda group: () if group == "keval.dialects" else found(group))
+    monkeypatch.setattr(registry, "components", lambda group: () if group == "keval.formats" else found(group))
 
     outcome = project.keval("validate", "eval.yaml")
 

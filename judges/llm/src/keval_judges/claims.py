@@ -125,7 +125,7 @@ class ClaimsRequest:
         held = any(each.share != "covered" for each in rubrics)
         calls = trial.transcript.tool_calls if held and trial.transcript else ()
         sources = [f"{encodable(call.name)} #{number}" for number, call in enumerate(calls, start=1)]
-        texts = [_result(call, longest) for call in calls]
+        texts = [tool_result(call, longest) for call in calls]
         answer, response = prompt.golden_answer(trial.sample), prompt.shown(trial.output)
         reason = _no_source(trial)
         unscored = {each.name: Score(None, reason) for each in rubrics if reason and each.share != "covered"}
@@ -253,7 +253,7 @@ def _no_source(trial: Trial) -> str | None:
     return None
 
 
-def _result(call: ToolCall, longest: int) -> tuple[str, bool]:
+def tool_result(call: ToolCall, longest: int) -> tuple[str, bool]:
     """Return a tool call with its result, as it is shown, and whether the result was cut."""
     said = f"error: {call.error}" if call.error is not None else call.result or "(no text)"
     is_cut = len(said) > longest

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 from attrs.validators import ge
@@ -15,6 +15,10 @@ from keval import Rubric, Score, Trial
 from keval.plugin import JudgeContext, StructuredRequest, TrialError
 from keval_judges.grader import Api, ask_for_scores, encodable, read_verdict
 from keval_judges.prompt import Sheet, prompt
+
+if TYPE_CHECKING:
+    from keval_judges.claims import ClaimsRequest
+    from keval_judges.expectations import ExpectationsRequest
 
 
 @attrs.define
@@ -41,27 +45,37 @@ class LlmJudge(ABC):
     async def grade(
         self, trial: Trial, rubrics: Sequence[Rubric], context: JudgeContext
     ) -> Mapping[str, Score | TrialError]:
-        """Grade by all rubrics in one request, and in another by those of claims; see `keval.plugin.Judge`.
+        """Grade by levels in one request, and in others by claims and expectations; see `keval.plugin.Judge`.
 
-        If the latter fails, the scores of the former stand.
+        If one of the latter fails, the scores of those before it stand.
         """
         api, graded = self.ready(), dict[str, Score | TrialError]()
         if levels := [rubric for rubric in rubrics if rubric.kind == "levels"]:
             sheet = Sheet.of(levels, answered=trial.sample.answer is not None)
             graded = await ask_for_scores(api, sheet, prompt(trial), lambda reply: read_verdict(reply, sheet), context)
-        if by_claims := [rubric for rubric in rubrics if rubric.kind == "claims"]:
-            from keval_judges.claims import ClaimsRequest  # only such rubrics need it
-
-            asked = ClaimsRequest.of(trial, by_claims, self.longest_result)
+        for asked in self._by_share(trial, [rubric for rubric in rubrics if rubric.kind == "claims"]):
+            alone = not graded
             graded |= asked.unscored
             try:
                 if asked.sheet.rubrics:
                     graded |= await ask_for_scores(api, asked.sheet, asked.message, asked.read, context)
             except TrialError as error:
-                if not levels:
+                if alone:
                     raise
                 graded |= {rubric.name: error for rubric in asked.sheet.rubrics.values()}
         return graded
+
+    def _by_share(self, trial: Trial, rubrics: Sequence[Rubric]) -> Iterator[ClaimsRequest | ExpectationsRequest]:
+        """Yield the requests that these rubrics take: one for what is expected, and one for all other shares."""
+        # Only such rubrics need the modules.
+        if claims := [rubric for rubric in rubrics if rubric.share != "expected"]:
+            from keval_judges.claims import ClaimsRequest
+
+            yield ClaimsRequest.of(trial, claims, self.longest_result)
+        if expected := [rubric for rubric in rubrics if rubric.share == "expected"]:
+            from keval_judges.expectations import ExpectationsRequest
+
+            yield ExpectationsRequest.of(trial, expected, self.longest_result)
 
     async def reply(self, request: StructuredRequest, context: JudgeContext) -> str:
         """Ask the model for something else than a judgement; see `keval.plugin.RepliesInJson`."""

@@ -1,4 +1,4 @@
-"""The k-eval dialect: a config written for k-eval is translated into keval's own words before anything reads it.
+"""The format of k-eval: a config written for k-eval is translated into keval's own words before anything reads it.
 
 Source: k-eval.md, Configuration. `agent:` and `judge:` hold one each, and `mcp_servers:` are contexts. A config with
 `agent:` or `mcp_servers:` is written for k-eval, so what it leaves out has k-eval's defaults. Places of errors stay
@@ -16,7 +16,7 @@ from keval.config.source import KeyPath
 from keval.config.variables import interpolate
 from keval.errors import FieldError
 from keval.seams import registry
-from keval.seams.dialects import Translation
+from keval.seams.formats import Translation
 from keval.seams.remedies import remedy
 
 _SHORT_FORMS = {"agent": "agents", "judge": "judges", "mcp_servers": "contexts"}
@@ -28,11 +28,11 @@ _IMPLIED_JUDGE = "judge"
 
 
 class KEval:
-    """The dialect of k-eval."""
+    """The format of k-eval."""
 
-    def translate(self, data: dict[str, Any], folder: Path) -> Translation:
-        """Translate a config; one in keval's own words is returned unchanged."""
-        work = _Work(folder, deepcopy(data))
+    def translate(self, data: dict[str, Any], path: Path) -> Translation | None:
+        """Translate a config; one without k-eval's words is in another format."""
+        work = _Work(path.parent, deepcopy(data))
         written_for_k_eval = any(key in data for key in _OWN_WORDS)
         for short, section in _SHORT_FORMS.items():
             if short in data and section in data:
@@ -49,10 +49,12 @@ class KEval:
         if written_for_k_eval:
             work.find_dataset()
             work.fill_repetitions()
+        if work.data == data and not work.problems:
+            return None
         return Translation(work.data, work.moves, tuple(work.problems), tuple(work.notices))
 
     def extend_schema(self, properties: dict[str, Any]) -> None:
-        """Add the dialect's keys to the JSON Schema of a config's sections."""
+        """Add the format's keys to the JSON Schema of a config's sections."""
         for short, section in _SHORT_FORMS.items():
             whole = properties[section]
             properties[short] = whole if short == "mcp_servers" else whole["additionalProperties"]
@@ -60,7 +62,7 @@ class KEval:
         condition["mcp_servers"] = condition["contexts"]
 
 
-dialect = KEval()
+k_eval = KEval()
 
 
 class _Work:

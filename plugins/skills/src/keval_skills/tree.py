@@ -18,6 +18,8 @@ MOST_BYTES = 30_000_000
 MOST_FILES = 5_000
 _LEFT_OUT = (".git", "__pycache__", ".DS_Store")
 """What a folder may have in it that is no part of a skill."""
+_EVALS = ("evals", "evals.json")
+"""Where a skill has its tests, with what is expected of answers, which agents must not find."""
 
 
 @attrs.frozen
@@ -97,7 +99,11 @@ def _walk(root: Path, problems: list[str]) -> Iterator[Path]:
         yield from (here / name for name in files if name not in _LEFT_OUT)
         yield from (here / name for name in folders if name not in _LEFT_OUT and (here / name).is_symlink())
         # In place, as `os.walk` goes into what is left in the list.
-        folders[:] = [name for name in folders if name not in _LEFT_OUT]
+        folders[:] = [
+            name
+            for name in folders
+            if name not in _LEFT_OUT and not (name == _EVALS[0] and here.joinpath(*_EVALS).is_file())
+        ]
 
 
 def _looked_at(root: Path, path: Path, name: str) -> tuple[str | None, int]:

@@ -38,7 +38,8 @@ _RESULTS = re.compile(r"^\s*(/|\*\*/)?results(/\*{0,2})?\s*$", re.MULTILINE)
     "--from",
     "from_file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Evaluate the servers of this mcp.json, of Claude Code, VS Code or Cursor.",
+    help="Evaluate the servers of this mcp.json, of Claude Code, VS Code or Cursor; or write out the evaluation of"
+    " another tool, such as evals.json.",
 )
 @click.option(
     "--env", multiple=True, metavar="NAME[=VALUE]", help="A variable of the server's environment. Repeatable."
@@ -92,6 +93,14 @@ def init(*, folder: Path, **flags: Any) -> None:
     given, variables = Flags(**flags), Variables()
     with _told_how_it_ended():
         workplace = _workplace(folder, asks=not given.given)
+        if given.from_file:
+            from keval_start.other_formats import evaluation_in, write_config
+
+            if evaluation := evaluation_in(given.from_file):
+                config = workplace.shown(write_config(evaluation, flags, workplace))
+                click.echo(f"wrote {config}")
+                _call("validate", config)
+                return
         dataset = [FILE] if given.given and not (given.questions or given.answers) else []
         new = [workplace.folder / name for name in (CONFIG, *dataset, SCHEMA)]
         # Before anything is asked, so that no answers are given in vain.

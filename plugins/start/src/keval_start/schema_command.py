@@ -19,7 +19,6 @@ from keval.records.interventions import Intervention
 from keval.records.models import Model, Price
 from keval.records.scores import Rubric
 from keval.seams import registry
-from keval.seams.dialects import dialects
 
 _LABELLED = {"agents": "keval.agents", "contexts": "keval.contexts", "judges": "keval.judges"}
 _LISTED = {"metrics": "keval.metrics", "middleware": "keval.middleware", "plugins": "keval"}
@@ -67,8 +66,9 @@ def evaluation_schema() -> dict[str, Any]:
     properties["rubrics"] = _names_or_options([], _mapping_of(rubric))
     for section, meaning in SECTIONS.items():
         properties[section] = {**properties[section], "description": meaning}
-    for dialect in dialects():
-        dialect.extend_schema(properties)
+    # A format has an entry point for each of its words.
+    for each in {each.target: each for each in registry.components("keval.formats")}.values():
+        registry.load(each).extend_schema(properties)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "keval evaluation",

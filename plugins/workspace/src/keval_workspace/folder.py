@@ -45,6 +45,13 @@ class Git:
 
 
 @attrs.frozen
+class CopiedFile:
+    """A file of the workspace that is a copy of this one."""
+
+    copy: Path
+
+
+@attrs.frozen
 class Template:
     """What every trial's folder is a copy of, made once: `facts` describe it."""
 
@@ -57,9 +64,9 @@ class Folder:
     """A folder of its own for each attempt at a trial, removed afterwards; an empty one without options.
 
     `copy` is a folder that it begins with a copy of. With `git`, that is a Git repository, and the workspace a
-    repository with the given commit checked out and what that stems from. `files` are written into it, by path, and the
-    commands of `setup` run in it, each a text for the shell or a list of words, for at most `setup_timeout_seconds`.
-    It may begin with `max_files` files of `max_bytes` together.
+    repository with the given commit checked out and what that stems from. `files` are written into it, by path: texts,
+    or files to copy. The commands of `setup` run in it, each a text for the shell or a list of words, for at most
+    `setup_timeout_seconds`. It may begin with `max_files` files of `max_bytes` together.
 
     Of its end, the difference is kept up to `max_diff_bytes`, and the files that match a glob of `artifacts`, up to
     `max_artifact_bytes` together. `sandbox` shuts the agent's program in: `bubblewrap`, or a command that starts it.
@@ -69,7 +76,7 @@ class Folder:
     git: Git | None = None
     setup: tuple[str | tuple[str, ...], ...] = ()
     setup_timeout_seconds: float = attrs.field(default=600.0, validator=gt(0))
-    files: Mapping[str, str] = attrs.field(factory=dict, repr=False)
+    files: Mapping[str, str | CopiedFile] = attrs.field(factory=dict, repr=False)
     artifacts: tuple[str, ...] = ()
     sandbox: Literal["none", "bubblewrap"] | CommandSandbox | BubblewrapOptions = "none"
     max_files: int = attrs.field(default=100_000, validator=ge(1))
@@ -90,9 +97,11 @@ class Folder:
             yield FieldError((), "workspaces need Linux or macOS; run the evaluation there")
             return
         yield from self._check_copy()
-        for path in self.files:
+        for path, content in self.files.items():
             if problem := _path_problem(path):
                 yield FieldError(("files", path), problem, at_key=True)
+            if isinstance(content, CopiedFile) and not content.copy.is_file():
+                yield FieldError(("files", path, "copy"), f"{content.copy} is no file; give the one to copy")
         for index, pattern in enumerate(self.artifacts):
             if problem := check_pattern(pattern):
                 yield FieldError(("artifacts", index), problem)
@@ -195,8 +204,8 @@ class Folder:
         elif self.copy is not None:
             method = copy_tree(self.copy, folder, self._limits)
         with Tree.at(folder) as tree:
-            for path, text in self.files.items():
-                tree.write(path, text.encode())
+            for path, content in self.files.items():
+                tree.write(path, content.encode() if isinstance(content, str) else content.copy.read_bytes())
         return method
 
     @property
