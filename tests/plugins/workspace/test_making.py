@@ -13,7 +13,7 @@ import pytest
 
 from keval.plugin import PreflightError, TrialError
 from keval_workspace.end import Start
-from keval_workspace.folder import Folder, Git
+from keval_workspace.folder import CopiedFile, Folder, Git
 from tests.plugins.workspace.attempts import TRIAL, attempt, changes, contents, git, trial_folders, write
 
 
@@ -60,9 +60,12 @@ def test_a_copy_has_files_modes_and_links_and_is_not_the_source(tmp_path: Path) 
     os.utime(source / "run.sh", (1, 1))
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(os.path.relpath(source / "socket"))
-    folder = Folder(copy=source, files={"new/notes.md": "Notes\n", "link": "no link\n"})
+    (tmp_path / "chart.bin").write_bytes(b"\xff\0")
+    copied = CopiedFile(tmp_path / "chart.bin")
+    folder = Folder(copy=source, files={"new/notes.md": "Notes\n", "link": "no link\n", "new/chart": copied})
 
     def work(at: Path) -> None:
+        assert b"\xff\0" == (at / "new/chart").read_bytes()
         assert {"a b", "frozen", "link", "new", "nowhere", "run.sh"} == {path.name for path in at.iterdir()}
         assert (0o755, 1.0) == ((at / "run.sh").stat().st_mode & 0o777, (at / "run.sh").stat().st_mtime)
         assert 0o555 == (at / "frozen").stat().st_mode & 0o777
@@ -72,7 +75,7 @@ def test_a_copy_has_files_modes_and_links_and_is_not_the_source(tmp_path: Path) 
     end = attempt(folder, work)
 
     assert {"run.sh": "changed", "a b/c.txt": "changed"} == changes(end)
-    assert {"method": "copy", "files": 6, "bytes": 41} == {**end.facts, "method": "copy"}
+    assert {"method": "copy", "files": 7, "bytes": 43} == {**end.facts, "method": "copy"}
     assert "c" == (source / "a b" / "c.txt").read_text()
 
 

@@ -94,6 +94,7 @@ def test_a_sample_names_the_commit_that_it_is_about(mending: Project) -> None:
         ({"copy": "sources"}, "sources is not there; give the folder that the workspace begins with"),
         ({"copy": "source", "git": {"commit": "main"}}, "Git refuses"),
         ({"copy": "source", "files": {"../x": ""}}, "'../x' leads out of the workspace"),
+        ({"files": {"a.pdf": {"copy": "gone.pdf"}}}, "gone.pdf is no file; give the one to copy"),
         ({"setup": ["echo it lacks a pump; exit 3"]}, "ended with exit status 3; its output ends:\nit lacks a pump"),
         ({"max_diff_bytes": "many"}, "expected a size such as 20 MB, got 'many'"),
         ({"sandbox": "jail"}, "expected"),

@@ -97,11 +97,9 @@ class Folder:
             yield FieldError((), "workspaces need Linux or macOS; run the evaluation there")
             return
         yield from self._check_copy()
-        for path, content in self.files.items():
+        for path in self.files:
             if problem := _path_problem(path):
                 yield FieldError(("files", path), problem, at_key=True)
-            if isinstance(content, CopiedFile) and not content.copy.is_file():
-                yield FieldError(("files", path, "copy"), f"{content.copy} is no file; give the one to copy")
         for index, pattern in enumerate(self.artifacts):
             if problem := check_pattern(pattern):
                 yield FieldError(("artifacts", index), problem)
@@ -110,6 +108,9 @@ class Folder:
                 yield FieldError(("setup", index), "the command is empty; write one, or remove the entry")
 
     def _check_copy(self) -> Iterator[FieldError]:
+        for path, content in self.files.items():
+            if isinstance(content, CopiedFile) and not content.copy.is_file():
+                yield FieldError(("files", path, "copy"), f"{content.copy} is no file; give the one to copy")
         if self.copy is None:
             if self.git is not None:
                 told = "`git` has no repository; add `copy:` with the folder of the Git repository"
