@@ -1,14 +1,16 @@
-"""The workflows of docs/ci.md are executed: scripts run as GitHub runs them, in a project with a simulated model."""
+"""The workflow of docs/ci.md is executed: the steps of action.yml run in bash as GitHub runs them.
+
+The repository is one that the test makes, with a server's answers and a skill; the API of GitHub is a stand-in.
+"""
 
 from __future__ import annotations
 
-import html
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,144 +18,199 @@ import attrs
 import pytest
 import yaml
 
+from tests.code_host import CodeHost, github_job, pull_request, serving
 from tests.conftest import Project
+from tests.stdio_server import look_up
 
-PAGE = Path(__file__).parents[2] / "docs" / "ci.md"
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 CONFIG = """
 dataset: {path: questions.jsonl}
 agents: {openai: {model: simulated/any}}
-metrics: [basic/contains, basic/turns]
-gates: [basic/contains >= 0.9, failures <= 5%]
+contexts:
+  tarn: {type: stdio, command: python, args: [server.py]}
+  manual: {type: skill, path: skills/manual}
+conditions:
+  baseline: {}
+  with_server: {contexts: [tarn]}
+  with_skill: {contexts: [manual]}
+metrics: [basic/contains]
+gates:
+  - with_server/basic/contains >= 0.9
+  - with_skill/basic/contains >= 0.9
 """
-# Answers for `gh`, which the runner has: the number of the last run, and its artifact.
-GH = """
-case "$1 $2" in
-  "run list") test -d "$KEPT" && echo 42 || true ;;
-  "run download") test "$3" = 42 && mkdir -p "$7" && cp -r "$KEPT/." "$7" ;;
-  *) exit 64 ;;
-esac
-"""
+SKILL = "---\nname: manual\ndescription: How to run Tarn.\n---\nTarn listens on port {port}.\n"
+GIT = {f"GIT_{who}_{what}": "t@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
 @attrs.frozen
 class Runner:
-    """Executes the scripts of a workflow one after another, with what GitHub passes from step to step."""
+    """Executes the steps of the action, with the inputs of the page's workflow and what one step passes to the next."""
 
     root: Path
-    steps: list[dict[str, Any]]
-    tools: Path
+    host: CodeHost
 
-    def run(self, event: str) -> dict[str, int]:
-        """Run the job for an event; the exit code of each step with a script."""
-        variables = self.root / "github-env"
-        codes: dict[str, int] = {}
-        variables.write_text("", encoding="utf-8")
+    @property
+    def checkout(self) -> Path:
+        return self.root / "checkout"
+
+    def git(self, *args: str) -> str:
+        environ = {**os.environ, **GIT}
+        return subprocess.run(
+            ["git", *args], cwd=self.root / "origin", env=environ, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    def push(self, **files: str) -> str:
+        """Commit files on top of what `main` has; return the commit."""
+        self.git("checkout", "-q", "--detach", "main")
+        for path, text in files.items():
+            (self.root / "origin" / path).write_text(text, encoding="utf-8")
+        self.git("commit", "-q", "--allow-empty", "-am", "change")
+        return self.git("rev-parse", "HEAD")
+
+    def run(self, sha: str, repository: str = "ours/tarn") -> dict[str, Any]:
+        """Run the job of a pull request; the exit code of each step with a script, and what `Evaluate` printed."""
+        (workflow,) = (data for text in blocks("yaml") if "jobs" in (data := yaml.safe_load(text)))
+        action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+        (step,) = workflow["jobs"]["evaluate"]["steps"]
+        assert step["with"].keys() <= action["inputs"].keys()
+        inputs = {name: each.get("default", "") for name, each in action["inputs"].items()} | step["with"]
         environ = {
-            "PATH": os.pathsep.join([str(self.tools), str(Path(sys.executable).parent), os.environ["PATH"]]),
-            "VIRTUAL_ENV": sys.prefix,
-            "GITHUB_ENV": str(variables),
-            "GITHUB_STEP_SUMMARY": str(self.root / "step-summary.md"),
-            "KEPT": str(self.root.parent / "artifact"),
+            **{name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"},
+            **github_job(self.root, self.host, {"pull_request": pull_request(repository, sha)}),
+            "GITHUB_ACTION_PATH": str(ROOT),
+            "GITHUB_PATH": str(self.root / "path"),
+            "PATH": os.pathsep.join([str(self.root / "tools"), str(Path(sys.executable).parent), os.environ["PATH"]]),
         }
-        for step in self.steps:
-            failed = any(codes.values())
-            if "run" not in step or not self._wanted(step.get("if", ""), event, failed=failed):
+        del environ["GITHUB_TOKEN"]
+        known: dict[str, Any] = {"inputs": inputs, "github": {"token": "job-token"}, "steps": {}}
+        done: dict[str, Any] = {}
+        for each in action["runs"]["steps"]:
+            condition = str(each.get("if", "")).removeprefix("${{").removesuffix("}}")
+            failed = any(code for name, code in done.items() if name != "said")
+            if (failed and "!cancelled()" not in condition) or not self.holds(condition or "true", known):
                 continue
-            passed_on = dict(line.split("=", 1) for line in variables.read_text(encoding="utf-8").splitlines())
-            script = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
-            env = {**os.environ, **environ, **passed_on}
-            codes[step["name"]] = subprocess.run(script, cwd=self.root, env=env, check=False).returncode
-        return codes
+            if each.get("uses", "").startswith("actions/checkout@"):
+                shutil.rmtree(self.checkout, ignore_errors=True)
+                self.git("clone", "-q", ".", str(self.checkout))
+                self.git("-C", str(self.checkout), "checkout", "-q", self.value(each["with"]["ref"], known))
+            elif "uses" in each:
+                done[each["uses"].partition("@")[0]] = 0
+            else:
+                env = environ | {name: self.value(text, known) for name, text in each.get("env", {}).items()}
+                (self.root / "outputs.txt").unlink(missing_ok=True)
+                script = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", each["run"]]
+                folder = self.checkout if "working-directory" in each else self.root
+                ended = subprocess.run(script, cwd=folder, env=env, capture_output=True, text=True)
+                done[each["name"]] = ended.returncode
+                done["said"] = ended.stdout + ended.stderr if each["name"] == "Evaluate" else done.get("said", "")
+                known["steps"][each.get("id")] = self.outputs()
+        return done
 
-    def _wanted(self, condition: str, event: str, *, failed: bool) -> bool:
-        if condition == "${{ !cancelled() }}":
+    def outputs(self) -> dict[str, str]:
+        path = self.root / "outputs.txt"
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        return dict(line.split("=", 1) for line in lines)
+
+    def holds(self, condition: str, known: dict[str, Any]) -> bool:
+        """Whether an expression of GitHub's that has only names, texts, `&&` and `==` holds."""
+        return all(self.term(term.strip(), known) for term in condition.split("&&"))
+
+    def term(self, term: str, known: dict[str, Any]) -> bool:
+        if term in ("true", "!cancelled()"):
             return True
-        assert condition in ("", "github.event_name == 'pull_request'")
-        return not failed and (not condition or event == "pull_request")
+        name, _, text = term.partition(" == ")
+        return self.value(f"${{{{ {name} }}}}", known) == text.strip("'") if text else bool(self.value(term, known))
+
+    def value(self, text: str, known: dict[str, Any]) -> str:
+        """A text with its expressions filled in, or what a name alone stands for."""
+        if "${{" not in text:
+            text = f"${{{{ {text} }}}}"
+
+        def filled(match: re.Match[str]) -> str:
+            found: Any = known
+            for name in match[1].replace(".outputs", "").split("."):
+                found = found.get(name, {})
+            return str(found or "")
+
+        return re.sub(r"\$\{\{ ([\w.]+) \}\}", filled, text)
 
 
 @pytest.fixture
-def runner(project: Project, tmp_path: Path) -> Runner:
-    if shutil.which("uv") is None:
-        pytest.skip("the workflow installs with uv, which is not on the path")
-    root, tools = tmp_path / "checkout", tmp_path / "tools"
-    root.mkdir()
+def runner(project: Project) -> Iterator[Runner]:
+    root, tools = project.root, project.root / "tools"
     tools.mkdir()
-    (tools / "gh").write_text(f"#!/bin/sh{GH}", encoding="utf-8")
-    (tools / "gh").chmod(0o755)
-    (root / "requirements.txt").write_text("# keval is here already\n", encoding="utf-8")
-    (root / "eval.yaml").write_text(CONFIG, encoding="utf-8")
-    return Runner(root, steps(), tools)
-
-
-def blocks() -> list[Any]:
-    page = PAGE.read_text(encoding="utf-8")
-    return [yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)]
-
-
-def steps() -> list[dict[str, Any]]:
-    """The steps of the page's workflow."""
-    (workflow,) = (block for block in blocks() if "jobs" in block)
-    told: list[dict[str, Any]] = workflow["jobs"]["evaluate"]["steps"]
-    return told
-
-
-def replaying_steps() -> list[dict[str, Any]]:
-    """The steps with a recording: the workflow's up to Install, and those that the page lists for it."""
-    names = [step.get("name") for step in steps()]
-    (part,) = (block for block in blocks() if "steps" in block)
-    return [*steps()[: names.index("Install") + 1], *part["steps"]]
-
-
-def ask(runner: Runner, answer: str) -> None:
-    lines = ({"id": f"q{n}", "question": f"What is {n}?", "answer": answer} for n in range(3))
-    (runner.root / "questions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    for name in ("uv", "pip"):  # all is installed already
+        (tools / name).write_text(f'#!/bin/sh\necho {name} "$@" >> {root}/installed\n', encoding="utf-8")
+        (tools / name).chmod(0o755)
+    (root / "origin" / "skills" / "manual").mkdir(parents=True)
+    with serving(CodeHost()) as host:
+        found = Runner(root, host)
+        found.git("init", "-q", "-b", "main")
+        files = {
+            "eval.yaml": CONFIG,
+            "questions.jsonl": '{"id": "port", "question": "Which port does Tarn listen on?", "answer": "7443"}\n'
+            '{"id": "tarn", "question": "On which port is Tarn?", "answer": "7443"}\n',
+            "server.py": look_up("Tarn listens on port 7443."),
+            "skills/manual/SKILL.md": SKILL.format(port=7443),
+            "requirements.txt": "",
+            ".gitignore": "results/\n",
+        }
+        for path, text in files.items():
+            (root / "origin" / path).write_text(text, encoding="utf-8")
+        found.git("add", "-A")
+        found.git("commit", "-qm", "base")
+        yield found
 
 
 @pytest.mark.slow
-def test_a_pull_request_is_held_against_the_run_that_main_kept(runner: Runner) -> None:
-    ask(runner, "not sure")  # as the simulated model says it is of all but the weather
-    on_main = runner.run("push")
-    (upload,) = [step for step in runner.steps if step.get("uses", "").startswith("actions/upload-artifact@")]
-    (runner.root / upload["with"]["path"]).rename(runner.root.parent / "artifact")
-    (kept,) = (runner.root.parent / "artifact").glob("*/*/manifest.json")
-    ask(runner, "something else")
+def test_a_pull_request_is_told_what_it_did_and_a_fork_replays_the_recording(runner: Runner) -> None:
+    same = runner.run(runner.push())
+    server = runner.run(runner.push(**{"server.py": look_up("Tarn listens on port 1.")}))
+    skill = runner.run(runner.push(**{"skills/manual/SKILL.md": SKILL.format(port=1)}))
 
-    on_branch = runner.run("pull_request")
+    steps = {"astral-sh/setup-uv": 0, "Install": 0, "Find the commit": 0, "Set up": 0}
+    ends = {"Comment": 0, "actions/upload-artifact": 0}
+    for code, done in ((0, same), (1, server), (1, skill)):
+        said = done.pop("said")
+        assert {**steps, "Evaluate": code, **ends} == done, said
+        done["errors"] = [line.partition("title")[0] for line in said.splitlines() if line.startswith("::error")]
+    assert ([], ["::error file=eval.yaml,line=13,col=5,"]) == (same["errors"], server["errors"])
+    assert ["::error file=eval.yaml,line=14,col=5,", "::error file=skills/manual/SKILL.md,line=1,"] == skill["errors"]
+    # One comment, which is about the last commit.
+    (comment,) = runner.host.of()
+    assert "**failed** | with\\_skill/basic/contains" in comment
+    assert runner.git("rev-parse", "--short=12", "HEAD") in comment
+    assert f"uv tool install {ROOT}\n" in (runner.root / "installed").read_text(encoding="utf-8")
 
-    assert dict.fromkeys(["Install", "Check the config", "Evaluate", "Summarise"], 0) == on_main
-    assert {"Install": 0, "Check the config": 0, "Fetch the latest run of main": 0} == dict([*on_branch.items()][:3])
-    assert {"Evaluate": 1, "Summarise": 1} == dict([*on_branch.items()][3:])
-    (summary,) = runner.root.glob("results/*/*/summary.json")
-    gates = json.loads(summary.read_text(encoding="utf-8"))["gates"]
-    assert ["failed"] == [gate["verdict"] for gate in gates if gate["written"] == "basic/contains >= 0.9"]
-    against = [gate["against"] for gate in gates if gate["kind"] == "regression"]
-    assert [kept.parent.name] * 2 == against
-    told = html.unescape((runner.root / "step-summary.md").read_text(encoding="utf-8"))
-    assert "basic/contains >= 0.9" in told
-    assert kept.parent.name in told
+    lacking = runner.run(
+        runner.push(**{"eval.yaml": CONFIG.replace("simulated/any", "openai/gpt-4o-mini")}), "eve/tarn"
+    )
+    make, replay = blocks("console")[-2:]
+    runner.git("checkout", "-q", "main")
+    for script in (make.replace("oslo,tokyo", "port,tarn"), replay):
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        subprocess.run(
+            ["bash", "-ec", script], cwd=runner.root / "origin", env={**os.environ, "PATH": path}, check=True
+        )
+    runner.git("add", "-A")
+    runner.git("commit", "-qm", "record")
+    replayed = runner.run(runner.push(), "eve/tarn")
+    described = SKILL.format(port=7443).replace("How to run", "How to stop")
+    changed = runner.run(runner.push(**{"skills/manual/SKILL.md": described}), "eve/tarn")
+    wrong = runner.run(runner.push(**{"eval.yaml": f"{CONFIG}seed_: 1"}), "eve/tarn")
 
-
-@pytest.mark.slow
-def test_a_committed_recording_tells_whether_our_side_changed(runner: Runner) -> None:
-    ask(runner, "not sure")
-    page = PAGE.read_text(encoding="utf-8").replace("oslo,tokyo", "q0,q2")
-    make = next(block for block in re.findall(r"^```console\n(.*?)^```", page, re.M | re.S) if "trim" in block)
-    replaying = attrs.evolve(runner, steps=[{"name": "Make", "run": make}])
-    assert {"Make": 0} == replaying.run("push")
-    shutil.rmtree(runner.root / "results")
-    replaying = attrs.evolve(runner, steps=replaying_steps())
-
-    same = replaying.run("pull_request")
-    (runner.root / "eval.yaml").write_text(f"{CONFIG}conditions: {{baseline: {{system_prompt: Be terse.}}}}\n")
-    changed = replaying.run("pull_request")
-
-    assert {"Install": 0, "Replay": 0, "Compare": 0} == same
-    assert {"Install": 0, "Replay": 1, "Compare": 1} == changed
-
-
-def test_actions_are_pinned_by_their_major_version(runner: Runner) -> None:
-    used = [step["uses"] for step in (*runner.steps, *replaying_steps()) if "uses" in step]
-
-    assert used
-    assert [] == [action for action in used if not re.fullmatch(r"[\w-]+/[\w-]+@v\d+", action)]
+    assert "keval did not run: this pull request gets no OPENAI_API_KEY, as it is from a fork" in lacking["said"]
+    assert (0, False, False) == (lacking["Evaluate"], "Comment" in lacking, "actions/upload-artifact" in lacking)
+    assert (0, False, True) == (replayed["Evaluate"], "Comment" in replayed, "actions/upload-artifact" in replayed)
+    assert 3 == changed["Evaluate"]
+    assert (
+        "::error file=eval.yaml,line=10,col=3,title=keval::2 of 2 trials of openai failed (replay: replay_miss)"
+        in (changed["said"])
+    )
+    assert (2, True) == (wrong["Evaluate"], "::error file=eval.yaml,line=15,col=1,title=keval" in wrong["said"])
+    assert 1 == len(runner.host.of())

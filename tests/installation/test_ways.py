@@ -1,6 +1,6 @@
 """Each way to install keval leads an empty folder from `init` to a report, beside a package of somebody else.
 
-What is missing is named with a line that installs it in the same way, and the workflow that `init` writes installs
+What is missing is named with a line that installs it in the same way, and the workflow that `ci init` writes installs
 keval from where it came.
 """
 
@@ -90,14 +90,14 @@ def test_a_way_to_install_keval_leads_to_a_report(
 
 def run_workflow(newcomer: Newcomer) -> None:
     """Install keval as the workflow does, and check the config with that."""
+    newcomer.type(f"{newcomer.keval} ci init --host github --on every")
     workflow = yaml.safe_load((newcomer.folder / ".github/workflows/keval.yaml").read_text(encoding="utf-8"))
-    scripts = [step["run"] for step in workflow["jobs"]["evaluate"]["steps"] if "run" in step]
+    (install,) = [step["run"] for step in workflow["jobs"]["evaluate"]["steps"] if step.get("name") == "Install"]
     ci = attrs.evolve(newcomer, folder=newcomer.folder / "ci", bin=None, seconds={})
     shutil.copytree(newcomer.folder, ci.folder, ignore=shutil.ignore_patterns(".*", "results", "ci", "mine"))
-    install, validate, *_ = scripts
     ci.type(f"export GITHUB_PATH=path.txt\n{install}")
     assert [str(ci.tools)] == (ci.folder / "path.txt").read_text(encoding="utf-8").split()
-    ci.type(validate)
+    ci.type("keval validate eval.yaml")
 
 
 def add_a_package_of_ones_own(newcomer: Newcomer) -> None:

@@ -270,7 +270,7 @@ def test_a_function_that_is_not_there_and_answers_to_other_questions_are_told_wh
     at_terminal.write(others_jsonl='{"id": "b", "question": "Which host?", "answer": "tarn"}')
 
     function = answered("3", "python:my_agent.py:anser", "python:my_agent.py:answer", "", "", "")
-    for name in ("eval.yaml", "keval.schema.json", "questions.jsonl", ".github/workflows/keval.yaml"):
+    for name in ("eval.yaml", "keval.schema.json", "questions.jsonl"):
         (at_terminal.root / name).unlink()
     answers = answered("4", "answers.jsonl", "", "others.jsonl", "asked.jsonl")
 

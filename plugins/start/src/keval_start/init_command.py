@@ -77,7 +77,7 @@ _RESULTS = re.compile(r"^\s*(/|\*\*/)?results(/\*{0,2})?\s*$", re.MULTILINE)
 )
 @click.option("--allow-writes", is_flag=True, help="For that, call also tools that do not say that they only read.")
 def init(*, folder: Path, **flags: Any) -> None:
-    """Write an evaluation into DIR: a config, questions, and a workflow for CI.
+    """Write an evaluation into DIR: a config, and questions.
 
     Asks what is to be evaluated, unless flags say it; answers may be piped. Servers are started once, to list their
     tools. No file is overwritten.
@@ -104,7 +104,7 @@ def init(*, folder: Path, **flags: Any) -> None:
         dataset = [FILE] if given.given and not (given.questions or given.answers) else []
         new = [workplace.folder / name for name in (CONFIG, *dataset, SCHEMA)]
         # Before anything is asked, so that no answers are given in vain.
-        workplace.check_absent(*new, workplace.workflow)
+        workplace.check_absent(*new)
         # Servers are started there.
         with workplace.made():
             draft = given.read(workplace, variables) if given.given else ask(workplace, variables)
@@ -117,7 +117,7 @@ def init(*, folder: Path, **flags: Any) -> None:
                 plan = make_plan(load(project.config))
                 waiting = bool(draft.questions.generate) and _generate(draft, project)
                 if not waiting:
-                    _call("validate", workplace.shown(project.config))
+                    call("validate", workplace.shown(project.config))
     _tell(draft, project, plan, waiting=waiting)
 
 
@@ -152,8 +152,8 @@ def _workplace(folder: Path, *, asks: bool) -> Workplace:
     return found
 
 
-def _call(name: str, *args: str) -> None:
-    """Call another command of keval."""
+def call(name: str, *args: str) -> None:
+    """Call another command of keval, within one."""
     root = click.get_current_context().find_root()
     group: Any = root.command
     command: click.Command = group.get_command(root, name)
@@ -175,7 +175,7 @@ def _generate(draft: Draft, project: Project) -> bool:
     share = -(-draft.questions.generate // len(draft.listed))
     for each in draft.listed:
         try:
-            _call("generate", config, "--context", each.server.label, "-n", str(share), *more)
+            call("generate", config, "--context", each.server.label, "-n", str(share), *more)
         except SystemExit as ended:
             if ended.code not in (0, 3):
                 raise
@@ -206,7 +206,6 @@ def _tell(draft: Draft, project: Project, plan: Plan, *, waiting: bool) -> None:
         FILE: "questions that wait for you to accept them" if waiting else "three samples: replace them by your own",
         SCHEMA: "lets editors check and complete the config",
         ".gitignore": "leaves out results",
-        workplace.workflow.name: "runs it for every pull request",
     }
     shown = {workplace.shown(path): about[path.name] for path in project.files}
     width = max(map(len, shown))
@@ -220,7 +219,6 @@ def _tell(draft: Draft, project: Project, plan: Plan, *, waiting: bool) -> None:
             tell(f"note: the value of {name} was not copied into the config; export {name}=… before you run it")
     if not draft.model.key_is_set:
         tell(f"note: export {draft.model.key}=… before you run it; keval models {draft.model.name} checks it")
-    tell(f"note: the workflow installs keval by `{project.install}`{project.install_caution}")
     go = f"cd {shlex.quote(workplace.shown(workplace.folder))} && " if workplace.folder != workplace.here else ""
     keval = Installation.here_and_now().call(workplace.folder)
     if waiting:  # a plan leaves them out

@@ -1,0 +1,1 @@
+"""`keval ci`: keval in the jobs of pull requests, on GitHub and GitLab."""
