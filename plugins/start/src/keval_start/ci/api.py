@@ -40,9 +40,9 @@ class Api:
         environ = os.environ
         if host == "GitHub" and (token := environ.get("GITHUB_TOKEN")):
             at = environ.get("GITHUB_API_URL", "https://api.github.com"), f"/repos/{environ['GITHUB_REPOSITORY']}"
-            ways = "/issues/{number}/comments", "/issues/comments/{id}", "PATCH", ("user", "login")
+            ways = "/issues/{number}/comments", "/issues/comments/{id}", "PATCH"
             lacks = "give the job `permissions: pull-requests: write`"
-            return cls(host, *at, {"authorization": f"Bearer {token}"}, *ways, lacks)
+            return cls(host, *at, {"authorization": f"Bearer {token}"}, *ways, ("user", "login"), lacks)
         if host == "GitLab" and (token := environ.get("KEVAL_GITLAB_TOKEN")):
             at = environ["CI_API_V4_URL"], f"/projects/{environ['CI_PROJECT_ID']}"
             notes = "/merge_requests/{number}/notes"
