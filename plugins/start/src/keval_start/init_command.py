@@ -99,7 +99,7 @@ def init(*, folder: Path, **flags: Any) -> None:
             if evaluation := evaluation_in(given.from_file):
                 config = workplace.shown(write_config(evaluation, flags, workplace))
                 click.echo(f"wrote {config}")
-                _call("validate", config)
+                call("validate", config)
                 return
         dataset = [FILE] if given.given and not (given.questions or given.answers) else []
         new = [workplace.folder / name for name in (CONFIG, *dataset, SCHEMA)]
