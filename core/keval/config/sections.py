@@ -43,7 +43,7 @@ _CHANGES = attrs.fields_dict(Intervention)
 """The keys by which an entry of `contexts:` changes its context."""
 _ONLY = "baseline"
 """The label of the only condition of an evaluation that lists none."""
-_LABEL = re.compile(r"\w[\w.+-]*(?: [\w.+-]+)*")
+_LABEL = re.compile(r"\w[\w.+-]*(?: [\w.+-]+)*(?: \((?:[\w.+-]+@)?[0-9a-f]+\))?")  # at a commit, as --against has it
 
 
 class SectionReader:

@@ -10,7 +10,7 @@ import attrs
 from keval.records.manifest import Manifest
 from keval.store.run import Run
 from keval.store.serialization import dump
-from keval_analysis.stats.contrasts import ablated, section_of
+from keval_analysis.stats.contrasts import made_conditions, section_of
 from keval_analysis.texts import Texts, diff_of, leaves, needs_diff, texts_of
 
 Parts: TypeAlias = Mapping[str, Mapping[str, str]]
@@ -30,7 +30,7 @@ _TOLD_BY_OTHER_KINDS: Mapping[str, tuple[str, ...]] = {
 """Keys of a section, or of its entries, of which another kind of part tells."""
 _NO_OPTIONS = (
     *("name", "version", "description", "metrics", "rubrics", "neutral", "execution", "budget", "ablate"),
-    "ablated",
+    *("ablated", "against"),
 )
 """Sections of a config that change no trial, or that other kinds tell of."""
 _OF_A_WHOLE: Mapping[str, Sequence[str]] = {
@@ -81,8 +81,8 @@ def parts_of(manifest: Manifest, labels: Mapping[str, str] | None = None, texts:
     conditions, dataset = manifest.conditions, manifest.dataset
     written = {name: section_of(manifest.config, name) for name in ("agents", "conditions")}
     written["agents"] = {named[label]: each for label, each in written["agents"].items() if label in named}
-    made = {label for tools in ablated(manifest).values() for label in tools.values()}
-    # Contexts that `ablate` made are no part of what somebody wrote.
+    made = made_conditions(manifest)
+    # Contexts that `ablate` and `--against` made are no part of what somebody wrote.
     own = {label: entry for label, entry in conditions.items() if label not in made}
     config = {**manifest.config, **written, "contexts": used_contexts(attrs.evolve(manifest, conditions=own))}
     servers = {f"{name} under {of}": each for of, entry in conditions.items() for name, each in entry.servers.items()}

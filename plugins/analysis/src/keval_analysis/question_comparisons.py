@@ -15,7 +15,7 @@ from keval.records.manifest import Manifest
 from keval.records.scores import SMALL_SHARE, Scale, Scorer
 from keval_analysis.findings.effects import better_share
 from keval_analysis.outline import ArmKey, Outline
-from keval_analysis.stats.contrasts import ablated
+from keval_analysis.stats.contrasts import ablated, made_conditions, revisions
 from keval_analysis.stats.pairs import agent_pairs
 
 _STEPS = (0.025, 0.15, 0.35, 0.65)
@@ -97,12 +97,15 @@ def compare(manifest: Manifest, outline: Outline, scales: Mapping[Scorer, Scale]
 
 
 def _pairs(manifest: Manifest) -> Iterator[tuple[ArmKey, ArmKey, str]]:
-    made = {label for tools in ablated(manifest).values() for label in tools.values()}
+    made = made_conditions(manifest)
     agents, conditions = [*manifest.agents], [label for label in manifest.conditions if label not in made]
     for agent, condition in product(agents, conditions):
         if condition != manifest.baseline:
             told = f"{agent}: {condition} against {manifest.baseline}"
             yield (agent, condition), (agent, manifest.baseline), told
+    for agent, (condition, base) in product(agents, revisions(manifest).items()):
+        if {condition, base} <= manifest.conditions.keys():
+            yield (agent, condition), (agent, base), f"{agent}: {condition} against {base}"
     for condition, (agent, other) in product(conditions, agent_pairs(agents)):
         yield (agent, condition), (other, condition), f"{condition}: {agent} against {other}"
 

@@ -108,28 +108,19 @@ class _Expansion:
 
     def finished(self) -> Evaluation:
         """Return the evaluation with all that was added; its config says so in place of `ablate`."""
-        source = self.evaluation.source.moved({**self.data, "ablated": self.made}, {})
-        found = read_evaluation(source)
-        added = {label: found.conditions[label] for parts in self.made.values() for label in parts.values()}
-        kept = {spec.label: spec for spec in self.evaluation.contexts}  # flags may have left some out
-        used = {name for condition in added.values() for name in condition.contexts}
-        derived = [spec for spec in found.contexts if spec.label in used - kept.keys()]
         notices = []
         for of, parts in self.made.items():
             count = "1 condition" if len(parts) == 1 else f"{len(parts)} conditions"
             kinds = [*self.nouns[of]]
             started = " (its servers were started to list the tools)" if "tool" in kinds else ""
-            told = (
+            words = (
                 f"added {count}, each {of!r} without one of its {' and '.join(f'{kind}s' for kind in kinds)}{started}"
             )
-            notices.append(Problem(_place(self.evaluation, of), told))
-        return attrs.evolve(
-            self.evaluation.with_section(Ablation((), self.made)),
-            source=source,
-            contexts=(*kept.values(), *derived),
-            conditions={**self.evaluation.conditions, **added},
-            notices=(*self.evaluation.notices, *notices),
-        )
+            notices.append(Problem(_place(self.evaluation, of), words))
+        section = self.evaluation.with_section(Ablation((), self.made))
+        told = attrs.evolve(section, notices=(*self.evaluation.notices, *notices))
+        added = [label for parts in self.made.values() for label in parts.values()]
+        return with_conditions(told, {**self.data, "ablated": self.made}, added)
 
     def _context(self, context: str, part: str) -> str:
         """Add a copy of a context that lacks one part, unless there is one, and return its label."""
@@ -140,6 +131,22 @@ class _Expansion:
         label = _label(named, contexts)
         contexts[label] = wanted
         return label
+
+
+def with_conditions(evaluation: Evaluation, data: dict[str, Any], labels: Sequence[str]) -> Evaluation:
+    """Return the evaluation with these conditions of other data, what these need, and new problems of the data."""
+    source = evaluation.source.moved(data, {})
+    found, known = read_evaluation(source), read_evaluation(evaluation.source).problems
+    added = {label: found.conditions[label] for label in labels if label in found.conditions}
+    kept = {spec.label: spec for spec in evaluation.contexts}  # flags may have left some out
+    used = found.with_bases({name for condition in added.values() for name in condition.contexts})
+    return attrs.evolve(
+        evaluation,
+        source=source,
+        contexts=(*kept.values(), *(spec for spec in found.contexts if spec.label in used - kept.keys())),
+        conditions={**evaluation.conditions, **added},
+        problems=(*evaluation.problems, *(each for each in found.problems if each not in known)),
+    )
 
 
 def _label(wanted: str, taken: Mapping[str, Any]) -> str:

@@ -97,7 +97,10 @@ class _Reader:
     def _derived(self, spec: PluginSpec, chain: tuple[str, ...]) -> PluginSpec | None:
         base, labels = spec.changes["from"], self.source.data["contexts"]
         offer = spec.changes.get("offer")
-        changes = {key: value for key, value in spec.changes.items() if key not in ("from", "offer")}
+        # `--against` writes what a context was at another commit.
+        revision = spec.changes.get("revision") if isinstance(spec.changes.get("revision"), dict) else None
+        own = ("from", "offer", "revision") if revision else ("from", "offer")
+        changes = {key: value for key, value in spec.changes.items() if key not in own}
         if offer not in (None, "tools", "skills"):
             problem = f"'offer' of a context with `from:` is tools or skills, got {offer!r}"
             self.errors.append(FieldError((*spec.path, "offer"), problem))
@@ -124,8 +127,12 @@ class _Reader:
         )
         if offer == "skills":  # a context of its own, beside that of the server, whose changes are those of its tools
             changed = attrs.evolve(changed, origin=None, interventions=(), changed_at=())
+        if revision:
+            options = {key: value for key, value in revision.items() if key != "type"}
+            kind = str(revision.get("type", parent.type))
+            changed = attrs.evolve(changed, type=kind, options=options, interventions=(), changed_at=())
         known = {key: value for key, value in changes.items() if key in _CHANGES}
-        return changed if offer and not known else self._with_change(changed, known)
+        return changed if (offer or revision) and not known else self._with_change(changed, known)
 
     def _with_change(self, spec: PluginSpec, changes: Mapping[str, Any]) -> PluginSpec | None:
         words = changes.get("describe")
@@ -145,6 +152,11 @@ def _offering(constructor: Constructor, specs: Mapping[str, PluginSpec], item: R
     chain = [specs[item.label]]
     while chain[-1].base in specs:
         chain.append(specs[chain[-1].base or ""])
+    if revised := next((spec for spec in chain if "revision" in spec.changes), None):
+        # By itself, as one that has an origin shares its plugin.
+        made = constructor.plugins("keval.contexts", [attrs.evolve(revised, origin=None)])
+        now = (made[0].component, made[0].plugin) if made else (item.component, None)
+        item = attrs.evolve(item, component=now[0], plugin=now[1])
     offers = [spec.changes["offer"] for spec in chain if "offer" in spec.changes]
     if item.plugin is None or not offers:
         return item

@@ -121,6 +121,7 @@ class _Server:
     server_instructions: bool = attrs.field(default=True, validator=_with_tap)
     protocol: Revision | None = attrs.field(default=None, validator=[_with_tap, _can_be_spoken])
     offer: Offer = attrs.field(default="everything", validator=_with_tap)
+    watch: tuple[str, ...] = ()  # the files of its code, for `--against`
     client: Client = attrs.field(default=Client(), validator=[_with_tap, _answers_apart])
     sampling_model: Model | None = attrs.field(init=False, repr=False)  # among the fields, where the core finds models
 

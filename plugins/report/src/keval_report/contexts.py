@@ -47,6 +47,8 @@ def change_words(change: ListingChange) -> str:
 def intervention_words(interventions: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     """Yield what interventions, as a config writes them, change of a listing."""
     for change in interventions:
+        if files := change.get("files"):
+            yield one_line("; ".join(files))
         if tools := change.get("tools"):
             yield f"only the tools {', '.join(map(one_line, tools))}"
         if without := change.get("without"):

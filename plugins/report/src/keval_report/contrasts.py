@@ -36,7 +36,7 @@ def contrast_sentences(summary: Summary) -> Iterator[str]:
     for contrast in summary.contrasts:
         if contrast.kind == "placebo":
             yield from (f"{worth.of}: {worth.told}" for worth in _placebo(summary, contrast))
-        elif contrast.kind == "change":
+        elif contrast.kind in ("change", "revision"):
             yield _difference(summary, contrast)
     for of, group in _ablations(summary).items():
         yield from _absence(summary, of, group)

@@ -224,7 +224,7 @@ class AgentProperty(OfScorer):
     derivation: str | None = None
 
 
-ContrastKind: TypeAlias = Literal["placebo", "ablation", "change"]
+ContrastKind: TypeAlias = Literal["placebo", "ablation", "change", "revision"]
 Part: TypeAlias = Literal["tool", "section", "skill"]
 
 
@@ -233,11 +233,12 @@ class Contrast:
     """A condition held against the one that it was changed from, on the same samples.
 
     `kind` is `placebo` if only the results of calls, or texts, are others, `ablation` if exactly one part is left out,
-    which is a tool, or the section or skill of that name, and `change` otherwise. `added` says that `ablate` added the
-    condition, which is compared with nothing else. `changes` are the interventions that `against` lacks, by server or
-    context of texts, as a config writes them. `effects` are those of `condition`
-    against `against`, agent by agent and scorer by scorer; their p is adjusted over all contrasts of one kind in the
-    run. `expenses` are the same on what an answer takes.
+    which is a tool, or the section or skill of that name, `revision` if `--against` added `against`, the condition at
+    another commit, and `change` otherwise. `added` says that `ablate` added the condition, which is compared with
+    nothing else. `changes` are the interventions that `against` lacks, by server or context of texts, as a config
+    writes them; of a revision, `files` say what differs. `effects` are those of `condition` against `against`, agent by
+    agent and scorer by scorer; their p is adjusted over all contrasts of one kind in the run. `expenses` are the same
+    on what an answer takes.
     """
 
     kind: ContrastKind

@@ -18,6 +18,16 @@ def ablated(manifest: Manifest) -> Mapping[str, Mapping[str, str]]:
     return section_of(manifest.config, "ablated")
 
 
+def revisions(manifest: Manifest) -> Mapping[str, str]:
+    """Return the conditions that `--against` made, each by the condition that it was at another commit."""
+    return section_of(section_of(manifest.config, "against"), "arms")
+
+
+def made_conditions(manifest: Manifest) -> set[str]:
+    """Return the conditions that `ablate` and `--against` made, which are compared with one other only."""
+    return {*revisions(manifest).values()}.union(*(parts.values() for parts in ablated(manifest).values()))
+
+
 def section_of(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return a section of a config, or of a section; an empty one if it is none."""
     found = config.get(name)
@@ -32,7 +42,12 @@ def contrasts_of(manifest: Manifest) -> list[Contrast]:
     """
     made = {label: (of, name) for of, parts in ablated(manifest).items() for name, label in parts.items()}
     found: list[Contrast] = []
+    bases = revisions(manifest)
+    differing = section_of(section_of(manifest.config, "against"), "changed")
     for label, entry in manifest.conditions.items():
+        if bases.get(label) in manifest.conditions:
+            changes = {label: [{"files": [*differing.get(label, ())]}]}
+            found.append(Contrast("revision", label, bases[label], changes))
         # A flag may have left out the condition that the part is missing from.
         if label in made and made[label][0] in manifest.conditions:
             of, name = made[label]
@@ -40,8 +55,8 @@ def contrasts_of(manifest: Manifest) -> list[Contrast]:
             # A context whose only part is left out is gone as a whole, which is no intervention.
             added = _added(manifest, entry, base) or {}
             found.append(Contrast("ablation", label, of, added, name, _part(base, name), added=True))
-        elif label not in made:
-            found += _nearest(manifest, label, made.keys())
+        elif label not in made and label not in bases.values():
+            found += _nearest(manifest, label, {*made, *bases.values()})
     return found
 
 

@@ -30,7 +30,7 @@ from keval_analysis.findings.effects import (
     WithoutLost,
 )
 from keval_analysis.findings.summary import ArmScore
-from keval_analysis.stats.contrasts import ablated, contrasts_of
+from keval_analysis.stats.contrasts import contrasts_of, made_conditions
 from keval_analysis.stats.intervals import Interval, Values, mean_intervals, quantile
 from keval_analysis.stats.observations import Observations, numbered
 from keval_analysis.stats.pairs import ArmValues, Families, Kind, Measure, Pair, agent_pairs
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 def _compared(manifest: Manifest) -> dict[tuple[str, str], Arm]:
     """Return the arms that are compared with others of the run."""
     # A condition that lacks one part is compared with the one that has it; more would only dilute the others' p.
-    made = {label for tools in ablated(manifest).values() for label in tools.values()}
+    made = made_conditions(manifest)
     arms = product(manifest.agents, (condition for condition in manifest.conditions if condition not in made))
     return {arm: Arm(*arm, manifest.run) for arm in arms}
 

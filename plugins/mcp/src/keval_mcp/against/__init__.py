@@ -1,0 +1,1 @@
+"""Conditions held against what they were at another commit of their repository."""

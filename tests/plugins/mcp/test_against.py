@@ -1,0 +1,239 @@
+"""`--against`: conditions also run as they were at another commit, in real Git repositories."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from tests.conftest import Outcome, Project
+from tests.stdio_server import ENVIRONMENT
+
+SERVER = f"""\
+import sys
+sys.path.append({ENVIRONMENT["PYTHONPATH"]!r})
+from tests.stdio_server import Tool, serve, text
+from words import TOOLS
+tool = Tool(lambda arguments, meta: text("7"), {{}}, (), "Look it up.")
+serve("pages", lambda: dict.fromkeys(TOOLS, tool))
+"""
+CONFIG = f"""
+dataset: {{path: questions.jsonl}}
+agents: {{scripted: {{}}}}
+contexts:
+  pages:
+    {{type: stdio, command: {sys.executable}, args: [../server/server.py], watch: [../server], isolation: condition}}
+  terse: {{from: pages, describe: {{search: Finds.}}}}
+  notes: {{type: instructions, path: notes.md}}
+conditions:
+  baseline: {{system_prompt: "Hm."}}
+  with_pages: {{system_prompt: "Hm.", contexts: [pages]}}
+  with_terse: {{system_prompt: "Hm.", contexts: [terse]}}
+  with_notes: {{system_prompt: "Hm.", contexts: [notes]}}
+metrics: [{{basic/contains: {{none_of: [xyz]}}}}]
+"""
+
+
+@pytest.fixture
+def repository(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A repository with a commit on `main`, whose folder `evals` is the current one."""
+    temporary, evals = project.root / "temporary", project.root / "repo" / "evals"
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    for folder in (temporary, evals, project.root / "repo" / "server"):
+        folder.mkdir(parents=True)
+    monkeypatch.chdir(evals)
+    there = Project(evals)
+    there.write(eval_yaml=CONFIG, questions_jsonl=json.dumps({"id": "q", "question": "How?"}), notes_md="Look twice.\n")
+    (evals.parent / "server" / "server.py").write_text(SERVER)
+    (evals.parent / "server" / "words.py").write_text("TOOLS = ['search']\n")
+    (evals.parent / ".gitignore").write_text("results\n__pycache__\n")
+    git(evals.parent, "init", "--quiet", "--initial-branch=main")
+    commit(there, "first")
+    return there
+
+
+def git(folder: Path, *arguments: str) -> str:
+    own = ("-c", "user.name=n", "-c", "user.email=n@example.org", "-c", "protocol.file.allow=always")
+    done = subprocess.run(["git", *own, *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def commit(project: Project, subject: str) -> str:
+    git(project.root, "add", "--all", "..")
+    git(project.root, "commit", "--quiet", "--message", subject)
+    return git(project.root, "rev-parse", "HEAD")[:7]
+
+
+def planned(project: Project, *more: str, ref: str = "main") -> tuple[Outcome, str]:
+    """What --dry-run says, and its notices on one line."""
+    found = project.keval("run", "eval.yaml", "--against", ref, "--dry-run", *more, env={"COLUMNS": "400"})
+    return found, " ".join(found.stderr.split())
+
+
+def left(project: Project) -> list[str]:
+    """The temporary folders and worktrees that are left."""
+    worktrees = git(project.root, "worktree", "list").splitlines()[1:]
+    return [*(each.name for each in (project.root.parent.parent / "temporary").iterdir()), *worktrees]
+
+
+def test_a_changed_server_is_run_as_it_was_at_a_commit_beside_what_it_is_now(repository: Project) -> None:
+    then = git(repository.root, "rev-parse", "main")[:7]
+    (repository.root.parent / "server" / "words.py").write_text("TOOLS = ['search', 'find']\n")
+    chosen = ("--condition", "baseline", "--condition", "with_pages")
+    page = (
+        (Path(__file__).parents[3] / "docs" / "ci.md").read_text(encoding="utf-8").partition("## Against a commit")[2]
+    )
+    command = page.partition("```console\n")[2].partition("\n")[0].split()[1:]
+    outcome = repository.keval(*command, *chosen, env={"COLUMNS": "120"})
+    after = left(repository)
+    manifest = repository.read("manifest.json")
+    resumed = repository.keval("resume", "latest", "--add-repetitions", "1")
+    data = repository.keval("report", "latest", "--json").data
+
+    base = f"with_pages (main@{then})"
+    assert (0, 0, [], []) == (outcome.code, resumed.code, after, left(repository)), outcome.stderr + resumed.stderr
+    tools = {label: entry["servers"].get("pages", {}).get("tools") for label, entry in manifest["conditions"].items()}
+    assert {"baseline": None, "with_pages": ["search", "find"], base: ["search"]} == tools
+    assert f"note: --against main: added '{base}'" in outcome.stderr
+    assert f"with_pages against {base}" in outcome.stdout
+    assert "  changed: pages: server/words.py\n" in outcome.stdout
+    assert [("revision", "with_pages", base, 1)] == [
+        (each["kind"], each["condition"], each["against"], each["effects"][0]["n"]) for each in data["contrasts"]
+    ]
+    assert {"with_pages"} == {each["condition"] for each in data["effects"]}, "the base is held against nothing else"
+    assert 6 == len(repository.lines("trials.jsonl"))
+
+
+def test_prompts_texts_and_changed_contexts_are_held_against_what_they_were(repository: Project) -> None:
+    then = git(repository.root, "rev-parse", "main")[:7]
+    text = CONFIG.replace('with_notes: {system_prompt: "Hm."', 'with_notes: {system_prompt: "Well."')
+    repository.write(eval_yaml=text.replace("Finds.", "Finds pages."), notes_md="Look once.\n")
+    chosen = ("--condition", "baseline", "--condition", "with_terse", "--condition", "with_notes")
+    outcome = repository.keval("run", "eval.yaml", "--against", then, *chosen)
+    conditions, config = (repository.read("manifest.json")[key] for key in ("conditions", "config"))
+
+    assert 0 == outcome.code, outcome.stderr
+    assert {"system_prompt": "Hm.", "contexts": [f"notes ({then})"]} == config["conditions"][f"with_notes ({then})"]
+    now, before = (conditions[f"with_notes{name}"]["texts"] for name in ("", f" ({then})"))
+    assert now["notes"]["sha256"] != before[f"notes ({then})"]["sha256"]
+    told = {f"with_notes{name}": conditions[f"with_notes{name}"]["contexts"] for name in ("", f" ({then})")}
+    assert {"with_notes": ["notes"], f"with_notes ({then})": [f"notes ({then})"]} == told
+    changed = {name: conditions[f"with_terse{name}"]["servers"]["pages"] for name in ("", f" ({then})")}
+    assert [{"describe": {"search": {"description": "Finds pages."}}}] == changed[""]["interventions"]
+    assert [{"describe": {"search": {"description": "Finds."}}}] == changed[f" ({then})"]["interventions"]
+    assert changed[""]["original_sha256"] == changed[f" ({then})"]["original_sha256"], "the server itself is the same"
+    differing = {"with_terse": ["terse"], "with_notes": ["system_prompt", "notes: evals/notes.md"]}
+    assert differing == config["against"]["changed"]
+
+
+def test_what_is_held_against_nothing_is_told(repository: Project) -> None:
+    text = CONFIG.replace(", watch: [../server]", "").replace("conditions:", "conditions:\n  other: {}")
+    same, told_same = planned(repository)
+    for name in "abcd":
+        (repository.root / f"{name}.py").write_text("")
+    repository.write(eval_yaml=text)
+    commit(repository, "second")
+    new, told_new = planned(repository, ref="main~1")
+    (repository.root / "eval.yaml").rename(repository.root / "others.yaml")
+    repository.write(notes_md="Look once.\n")
+    moved = repository.keval("run", "others.yaml", "--against", "main", "--dry-run", "--json")
+
+    assert (0, 0, 0) == (same.code, new.code, moved.code)
+    assert "--against main: no condition differs from what it was then, so nothing is held against it" in told_same
+    assert "note: --against main~1: 'other' is new since then, and held against nothing" in told_new
+    told = "changed files that no context names: evals/a.py, evals/b.py, evals/c.py, 2 more"
+    assert f"{told}; if one is code of 'pages', name it there by `watch: [PATH]`" in told_new
+    told = "note: --against main: others.yaml is not there, so only files that it names are compared"
+    assert told in " ".join(moved.stderr.split())
+    assert f"with_notes (main@{git(repository.root, 'rev-parse', 'main')[:7]})" in moved.stdout
+    assert [] == left(repository)
+
+
+def test_what_cannot_be_held_against_a_commit_is_refused(repository: Project) -> None:
+    (repository.root.parent / "server" / "words.py").write_text("TOOLS = []\n")
+    unknown, told_unknown = planned(repository, ref="mian")
+    alone = repository.keval("run", "eval.yaml", "--against-setup", "true", "--dry-run")
+    failing, told_failing = planned(repository, "--against-setup", "echo no; exit 4")
+    repository.write(eval_yaml=CONFIG.replace("args: [../server/server.py]", "args: [-m, installed_server]"))
+    commit(repository, "second")
+    (repository.root.parent / "server" / "words.py").write_text("TOOLS = ['search']\n")
+    installed, told_installed = planned(repository)
+    recorded = repository.keval("run", "eval.yaml", "--record", "--condition", "baseline")
+    elsewhere = repository.keval("run", "eval.yaml", "--against", "main", "--dry-run", "--replay", "latest")
+
+    assert [0, 2, 2, 2, 2, 2] == [each.code for each in (recorded, unknown, alone, failing, installed, elsewhere)]
+    assert "--against mian: the repository has no commit 'mian'; did you mean 'main'?" in told_unknown
+    assert "--against-setup prepares the checkout of --against REF; add that" in alone.stderr
+    assert "--against-setup: 'echo no; exit 4' exits with 4: no" in told_failing
+    told = "the context 'pages' would be today's: nothing in its entry leads to the checkout; start it by a path, or"
+    assert f"--against main: {told} give its `cwd:`" in told_installed
+    assert "--replay plays what was recorded; record a run with --against instead" in elsewhere.stderr
+    assert [] == left(repository)
+
+
+def test_a_command_prepares_the_checkout(repository: Project) -> None:
+    (repository.root.parent / "server" / "words.py").write_text("TOOLS = []\n")
+    seen = repository.root.parent.parent / "seen"
+    outcome, _ = planned(repository, "--against-setup", f"pwd > {seen}; cat ../server/words.py >> {seen}")
+
+    folder, words = seen.read_text().splitlines()
+    assert (0, "evals", "TOOLS = ['search']") == (outcome.code, Path(folder).name, words), outcome.stderr
+    assert Path(folder).is_relative_to(repository.root.parent.parent / "temporary")
+
+
+def test_a_shallow_clone_is_told_how_to_fetch(repository: Project) -> None:
+    git(repository.root, "branch", "topic")
+    repository.write(notes_md="Look once.\n")
+    commit(repository, "second")
+    git(repository.root.parent.parent, "clone", "--quiet", "--depth=1", f"file://{repository.root.parent}", "clone")
+    shallow = Project(repository.root.parent.parent / "clone" / "evals")
+    config = str(shallow.root / "eval.yaml")
+    outcome = shallow.keval("run", config, "--against", "topic", "--dry-run")
+    told = " ".join(outcome.stderr.split())
+    subprocess.run(told.split("`")[1], shell=True, cwd=shallow.root, check=True)
+    fetched = shallow.keval("run", config, "--against", "origin/topic", "--dry-run", "--json")
+
+    assert (2, 0) == (outcome.code, fetched.code), fetched.stderr
+    remedy = "`git fetch --unshallow origin '+refs/heads/*:refs/remotes/origin/*'` brings all, as `fetch-depth: 0` of"
+    assert f"the repository has no commit 'topic'; this clone is shallow: {remedy} actions/checkout does" in told
+    assert "with_notes (origin_topic@" in fetched.stdout
+
+
+def test_a_submodule_and_a_folder_without_git_are_refused(repository: Project, tmp_path: Path) -> None:
+    library = tmp_path / "library"
+    library.mkdir()
+    git(library, "init", "--quiet", "--initial-branch=main")
+    (library / "server.py").write_text(SERVER)
+    git(library, "add", "--all")
+    git(library, "commit", "--quiet", "--message", "first")
+    git(repository.root.parent, "submodule", "--quiet", "add", str(library), "library")
+    repository.write(eval_yaml=CONFIG.replace("../server", "../library"))
+    commit(repository, "with a submodule")
+    (repository.root.parent / "library" / "server.py").write_text(f"{SERVER}\n")
+    inside, told = planned(repository)
+    bare = Project(tmp_path)
+    bare.write(eval_yaml=CONFIG)
+    outside = bare.keval("run", str(tmp_path / "eval.yaml"), "--against", "main", "--dry-run")
+
+    assert (2, 2) == (inside.code, outside.code), told
+    assert "the context 'pages' is in the submodule library, which is not checked out" in told
+    assert "--against main: Git refuses" in outside.stderr
+    assert "not a git repository" in " ".join(outside.stderr.split())
+
+
+def test_what_a_killed_run_has_left_is_removed_by_the_next(repository: Project, tmp_path: Path) -> None:
+    for name in ("keval-base-dead", "keval-base-alive"):
+        (tmp_path / "temporary" / name).mkdir()
+        git(repository.root, "worktree", "add", "--detach", str(tmp_path / "temporary" / name / "tree"))
+    with FileLock(tmp_path / "temporary" / "keval-base-alive" / "lock"):
+        outcome, _ = planned(repository)
+
+    assert 0 == outcome.code
+    assert {"keval-base-alive"} == {path.name for path in (tmp_path / "temporary").iterdir()}
+    assert 2 == len(git(repository.root, "worktree", "list").splitlines())
