@@ -21,7 +21,7 @@ GUIDE = {
             "id": 1,
             "prompt": "Make a chart of data/sales.csv 📊",
             "expected_output": "A bar chart with the three months",
-            "files": ["evals/files/sales.csv"],
+            "files": [{"path": "evals/files/sales.csv", "purpose": "what was sold"}],
             "assertions": ["The chart has three bars", "The axis is labelled"],
         },
         {"id": 2, "prompt": "Say how many months there are.", "expected_output": "Three months", "files": []},
@@ -43,6 +43,7 @@ TYPED = {
                 {"type": "file-exists", "path": "report.md"},
                 {"type": "llm", "text": "It is short"},
                 {"type": "script", "command": "check.sh"},
+                {"type": "ordered_content", "text": "It adds first", "patterns": ["add", "sum"]},
             ],
             "timeout": 30,
         },
@@ -136,6 +137,7 @@ def test_what_needs_no_judge_is_checked_and_what_has_no_equivalent_is_told(proje
         told("runner", 2, "the key 'runner'"),
         told("timeout", 4, "the key 'timeout', kept as metadata of the sample"),
         told("script", 5, "an assertion of the type 'script', which is not checked", above=1),
+        told("ordered", 5, "'patterns' of an assertion of the type 'ordered_content', which is not checked", above=1),
     } == {" ".join(line.split()) for line in table.splitlines()}
 
 

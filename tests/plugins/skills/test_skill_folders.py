@@ -23,7 +23,6 @@ WRONG = {
     "PDF": ("name: PDF\ndescription: d", ":2: 'name' has lowercase letters, digits and hyphens only, got 'PDF'"),
     "-pdf": ("name: -pdf\ndescription: d", ":2: 'name' has single hyphens, and none at its ends, got '-pdf'"),
     "a--b": ("name: a--b\ndescription: d", ":2: 'name' has single hyphens"),
-    "folder": ("name: other\ndescription: d", ":2: 'name' is that of the folder, 'folder', got 'other'"),
     "long" + "g" * 61: (f"name: long{'g' * 61}\ndescription: d", ":2: 'name' has 65 characters; the most are 64"),
     "nameless": ("description: d", ":1: the skill needs a 'name', that of its folder: `name: nameless`"),
     "vague": ("name: vague", ":1: the skill needs a 'description'"),
@@ -52,6 +51,13 @@ def test_a_skill_that_the_published_validator_accepts_is_accepted(tmp_path: Path
 
     assert [] == validate(folder)
     assert [name] == [*Skill(folder).parts()]
+
+
+def test_a_skill_in_a_folder_of_another_name_has_its_own(tmp_path: Path) -> None:
+    folder = written(tmp_path, "my-repository", FRONTS["pdf"])
+
+    with pytest.warns(PluginWarning, match="agents get the skill as 'pdf', its name, though its folder is 'my-repo"):
+        assert ["pdf"] == [*Skill(folder).parts()]
 
 
 def test_the_skill_of_this_project_is_accepted() -> None:

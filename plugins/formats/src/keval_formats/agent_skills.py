@@ -102,6 +102,9 @@ def record(case: Mapping[str, Any], path: Path) -> dict[str, Any]:
 def _files(case: Mapping[str, Any], skill: Path) -> dict[str, Any]:
     """Return the files of a case by their paths in the workspace: where the prompt has them, or else at its top."""
     given = case.get("files") or []
+    # Some say of each what it is for.
+    if isinstance(given, list):
+        given = [each.get("path") if isinstance(each, dict) else each for each in given]
     if not isinstance(given, list) or not all(isinstance(each, str) and each for each in given):
         raise ValueError(f"'files' is a list of paths, relative to the skill's folder, got {given!r:.100}")
     found: dict[str, Any] = {}
@@ -168,3 +171,13 @@ def _unmatched(data: Mapping[str, Any], evals: list[Any]) -> Iterator[FieldError
                 kind = part.get("type") if isinstance(part, dict) else None
                 told = f"an assertion of the type {kind!r}" if kind else "an assertion without a text"
                 yield FieldError((WORD, index, *place), f"{told}, which is not checked")
+            elif isinstance(part, dict) and (more := _left(part)):
+                told = f"{', '.join(more)} of an assertion of the type {part.get('type')!r}, which is not checked"
+                yield FieldError((WORD, index, *place), told)
+
+
+def _left(part: Mapping[str, Any]) -> list[str]:
+    """Return the keys of an assertion that say more than what is checked of it."""
+    read = str(_part(part))
+    telling = ("id", "type", *_TELLING, *_TEXTS)
+    return [repr(key) for key, value in part.items() if key not in telling and repr(value) not in read]

@@ -127,7 +127,7 @@ class SkillReader:
                 yield from inner
 
     def _read(self, folder: Path) -> SkillFolder | None:
-        # `.` and `..` do not tell the name of the folder, which is the skill's.
+        # `.` and `..` do not tell the name of the folder.
         folder = folder.resolve() if folder.name in ("", "..") else folder
         file, known = folder / SKILL_FILE, len(self.problems)
         tree = Tree.read(folder)
@@ -162,7 +162,12 @@ class SkillReader:
         if len(self.problems) > known:
             return None
         description = str(matter.values.get("description", "")).strip()
-        return SkillFolder(folder.name, description, matter.head, matter.body, tree)
+        name = folder.name if self.in_plugin else _plain(matter.values["name"])
+        # The folder of a repository that is a skill is often called otherwise.
+        if name != unicodedata.normalize("NFKC", folder.name):
+            told = f"{place(file)}: agents get the skill as {name!r}, its name, though its folder is {folder.name!r}"
+            warnings.warn(told, PluginWarning, stacklevel=2)
+        return SkillFolder(name, description, matter.head, matter.body, tree)
 
 
 def problems_of(values: Mapping[str, Any], folder: str | None) -> Iterator[tuple[str, str]]:
@@ -212,15 +217,17 @@ def _name_problems(name: Any, folder: str) -> Iterator[str]:
     if not isinstance(name, str) or not name.strip():
         yield f"the skill needs a 'name', that of its folder: `name: {folder}`"
         return
-    name = unicodedata.normalize("NFKC", name.strip())
+    name = _plain(name)
     if len(name) > LONGEST_NAME:
         yield f"'name' has {len(name)} characters; the most are {LONGEST_NAME}"
     if name != name.lower() or not all(letter.isalnum() or letter == "-" for letter in name):
         yield f"'name' has lowercase letters, digits and hyphens only, got {name!r}"
     elif name.startswith("-") or name.endswith("-") or "--" in name:
         yield f"'name' has single hyphens, and none at its ends, got {name!r}"
-    if name != unicodedata.normalize("NFKC", folder):
-        yield f"'name' is that of the folder, {folder!r}, got {name!r}; rename one of them"
+
+
+def _plain(name: str) -> str:
+    return unicodedata.normalize("NFKC", name.strip())
 
 
 def _has_text(folder: Path) -> bool:
