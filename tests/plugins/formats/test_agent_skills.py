@@ -163,3 +163,12 @@ def test_without_a_skill_there_is_nothing_to_compare(project: Project, evals: Pa
     outcome = project.keval("validate", written(evals, GUIDE))
 
     assert (2, True) == (outcome.code, "there is no SKILL.md beside evals.json or above it" in outcome.stderr)
+
+
+def test_cases_without_anything_to_check_are_refused(project: Project, evals: Path) -> None:
+    case = {"id": 1, "prompt": "Sum it up.", "scorers": [{"type": "regex", "pattern": "6"}]}
+
+    outcome = project.keval("validate", written(evals, {"evals": [case]}))
+
+    told = "evals.json:2:11: no case has what an answer is checked by: assertions, expectations or expected_output"
+    assert (2, True) == (outcome.code, told in outcome.stderr), outcome.stderr

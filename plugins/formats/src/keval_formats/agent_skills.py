@@ -50,6 +50,9 @@ class AgentSkills:
         if skill is None:
             told = f"there is no SKILL.md beside {path.name} or above it; put it into `evals/` of the skill's folder"
             problems.append(FieldError((), told))
+        if not parts and not judged:
+            told = f"no case has what an answer is checked by: {', '.join(_LISTS)} or expected_output"
+            problems.append(FieldError((WORD,), told))
         told = f"agent and models are {_AGENT} and {_MODEL}, which only shows how all works, unless flags name others"
         return Translation(
             {
