@@ -162,7 +162,8 @@ def test_without_a_skill_there_is_nothing_to_compare(project: Project, evals: Pa
 
     outcome = project.keval("validate", written(evals, GUIDE))
 
-    assert (2, True) == (outcome.code, "there is no SKILL.md beside evals.json or above it" in outcome.stderr)
+    told = "error: csv-report/evals/evals.json:1:1: there is no SKILL.md beside evals.json or above it"
+    assert (2, 1, True) == (outcome.code, len(outcome.stderr.splitlines()), outcome.stderr.startswith(told))
 
 
 def test_cases_without_anything_to_check_are_refused(project: Project, evals: Path) -> None:

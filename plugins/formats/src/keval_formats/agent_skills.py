@@ -47,6 +47,7 @@ class AgentSkills:
         parts = [part for case in cases for part in _parts(case)]
         judged = any(key == "expectations" for key, _ in parts) or any(case.get("expected_output") for case in cases)
         problems = []
+        contexts = {label: {"type": "skill", "path": os.path.relpath(skill, path.parent)}} if skill else {}
         if skill is None:
             told = f"there is no SKILL.md beside {path.name} or above it; put it into `evals/` of the skill's folder"
             problems.append(FieldError((), told))
@@ -60,12 +61,12 @@ class AgentSkills:
                 "name": label,
                 "dataset": {"path": path.name, "question_key": "prompt", "answer_key": "expected_output"},
                 "agents": {_AGENT: {"model": _MODEL}},
-                "contexts": {label: {"type": "skill", "path": os.path.relpath(skill or path.parent, path.parent)}},
-                "conditions": {"without_skill": {}, "with_skill": {"contexts": [label]}},
+                "contexts": contexts,
+                "conditions": {"without_skill": {}, "with_skill": {"contexts": [*contexts]}},
                 **({"judges": {"judge": {"model": _MODEL}}, "rubrics": ["expectations"]} if judged else {}),
                 **({"metrics": ["verify"]} if any(key == "verify" for key, _ in parts) else {}),
             },
-            moves={("skill_name",): ("contexts", label)},
+            moves={("skill_name",): ("contexts", label)} if skill else {},
             problems=tuple(problems),
             notices=(FieldError((), f"{told}: --agent, -m"),),
             unmatched=tuple(_unmatched(data, evals)),
