@@ -274,7 +274,7 @@ def plugin_names() -> set[str]:
 def test_the_core_names_no_plugin_and_no_word_of_weather() -> None:
     transports = {"http", "sse", "stdio"}
     # Of proxies, of what makes tasks and of what mirrors results: the core asks for them.
-    roles = {"models", "servers", "scripted", "remote", "tasks", "shuffling"}
+    roles = {"models", "servers", "scripted", "remote", "tasks"}
     # Of plugins: a command and an exporter by which options of the core's ask for them, and commands in messages.
     commands = {"view", "html", "list", "review"}
     wires = {"anthropic", "gemini"}

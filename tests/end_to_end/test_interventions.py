@@ -31,7 +31,6 @@ CHANGES = {
     "renamed": "rename: {search: find_pages}",
     "no_open": "without: [open_page]",
     "scrambled": "results: scrambled",
-    "shuffled": "results: shuffled",
     "empty": "results: empty",
     "fixed": 'results: {fixed: "Nothing is known of that."}',
     "flaky": "faults: {error: 1.0, delay_seconds: 0.01, seed: 7}",
@@ -217,15 +216,6 @@ def test_show_says_what_was_changed_of_a_call(everything: Ran, condition: str, s
     outcome = everything.project.keval("show", run, "--trial", f"openai/with_{condition}/restart/1")
 
     assert shown in outcome.stdout
-
-
-def test_shuffled_results_are_those_of_the_sample_before(everything: Ran, agent: str) -> None:
-    calls = {name: everything.calls(f"{agent}/with_shuffled/{name}/1") for name in QUESTIONS}
-
-    assert [["scrambled"] * 2, ["shuffled"] * 2] == [[call.changed for call in of] for of in calls.values()]
-    search, opened = calls["lunch"]
-    assert json.dumps(f"About {QUESTIONS['restart']}") in (search.result or "")
-    assert f"{PAGES[417]} (asked by {agent}/with_shuffled/restart/1)" == opened.result
 
 
 def test_injected_faults_are_errors_of_their_own_kind_that_reach_no_server(everything: Ran, agent: str) -> None:

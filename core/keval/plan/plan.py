@@ -182,12 +182,6 @@ class Plan(ScoringPlan):
         return sum(self._repetitions(agent, *cell) for cell in cells for agent in prerecorded)
 
     @property
-    def shuffled(self) -> list[str]:
-        """The conditions in which trials get the results of other samples, and so begin in their order."""
-        changes = {label: {each.results for each in item.interventions} for label, item in self.contexts.items()}
-        return [arm.label for arm in self.arms if any("shuffled" in changes[label] for label in arm.contexts)]
-
-    @property
     def trials_of_arm(self) -> int:
         """How many trials each condition has in which an agent is asked; a plan without samples is for one session."""
         asked = sum(agent.prerecorded is None for agent in self.agents)

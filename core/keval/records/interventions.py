@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
 from attrs.validators import ge, le
@@ -68,11 +68,11 @@ def _are_names(instance: object, attribute: attrs.Attribute[Any], names: Mapping
             raise ValueError(f"'{attribute.name}' must give each tool a name of {allowed}: {name!r}")
 
 
-ResultChange: TypeAlias = Literal["scrambled", "shuffled", "empty"] | FixedResult | RecordedResults
+ResultChange: TypeAlias = Literal["scrambled", "empty"] | FixedResult | RecordedResults
 """What becomes of the results of calls.
 
-`scrambled` keeps their shape and length and makes their words unreadable, `shuffled` gives the results that another
-sample got, and `empty` gives results without content. Recorded results are those of an earlier run.
+`scrambled` keeps their shape and length and makes their words unreadable, and `empty` gives results without content.
+Recorded results are those of an earlier run.
 """
 
 
@@ -112,30 +112,3 @@ class Intervention:
         return attrs.asdict(
             self, filter=lambda field, value: value not in (field.default, {}), value_serializer=written
         )
-
-
-class TrialResults(Protocol):
-    """The results of one trial, with all its attempts, in a condition that shuffles results."""
-
-    def attempt(self, server: str) -> ShuffledResults:
-        """Return what the calls of one attempt to one server use."""
-        ...
-
-
-class ShuffledResults(Protocol):
-    """The results of another sample, for a trial whose own results go to another trial in turn (`shuffled`).
-
-    `key` names a tool of a server. Results are as MCP writes them.
-    """
-
-    def give(self, key: str, result: Mapping[str, Any]) -> None:
-        """Hand over the result of this trial's next call of a tool."""
-        ...
-
-    async def take(self, key: str, number: int) -> Mapping[str, Any] | None:
-        """Return a result of the other trial for this trial's call of that number, from 1.
-
-        Waits for the other trial's call of that number, or for its end; if it has fewer, they are given in turn. `None`
-        if it has none.
-        """
-        ...

@@ -108,7 +108,7 @@ class ToolCall:
     `content` is what the result holds beside text, and `dropped` has the kind of each piece of that which the adapter
     could not pass to the model. `error_kind` tells errors apart: `bad_arguments` do not fit the tool's input schema, a
     `tool_timeout` is no word of the server's, and one that is `injected` is an intervention's. `changed` says what an
-    intervention made of the result, which is then not the server's: `scrambled`, `shuffled`, `empty` or `fixed`. `tool`
+    intervention made of the result, which is then not the server's: `scrambled`, `empty` or `fixed`. `tool`
     is the server's name of the tool, if the agent has another. `listing` is the SHA-256 of the list of tools that held
     at the call, if it was not the one before the first trial. `own` is true of a tool of the agent's own, such as a
     shell or an editor, which no server of its context has.

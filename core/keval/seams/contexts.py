@@ -11,7 +11,7 @@ import attrs
 
 from keval.records.cassettes import ServerCassette, ServerTrafficLog
 from keval.records.end_state import Conventions, EndState
-from keval.records.interventions import Intervention, ShuffledResults
+from keval.records.interventions import Intervention
 from keval.records.models import Model, ModelAccess
 from keval.records.servers import McpServer, ServerAddress, ServerLogin
 from keval.records.transcript import Blob, Message
@@ -145,10 +145,9 @@ class ServerUse:
     """The use that a run, or one attempt at a trial, makes of a server.
 
     `interventions` are made to it, first to last, and `aliases` maps a tool's name to the one that the agent gets. By
-    `seed` and `trial`, whatever an intervention draws by chance is the same again; `shuffled_results` are there if one
-    needs the results of other trials. `start_ahead` is how many processes may be started before the trials that they
-    are for, 0 where a hook plugin prepares trials. An attempt that has it `in_turn` must not use it while another one
-    does that has it so.
+    `seed` and `trial`, whatever an intervention draws by chance is the same again. `start_ahead` is how many processes
+    may be started before the trials that they are for, 0 where a hook plugin prepares trials. An attempt that has it
+    `in_turn` must not use it while another one does that has it so.
 
     `traffic_log` keeps what passes between the trial and the server, if the run is recorded. From a `cassette` it is
     played: nobody brings it up, or connects to it, unless it `asks_live` what the cassette does not have. `emit` takes
@@ -162,7 +161,6 @@ class ServerUse:
     aliases: Mapping[str, str] = attrs.field(factory=dict)
     seed: int = 0
     trial: TrialInfo | None = None
-    shuffled_results: ShuffledResults | None = None
     start_ahead: int = 0
     in_turn: bool = False
     traffic_log: ServerTrafficLog | None = None

@@ -6,7 +6,7 @@ only the driver, which is the process of the command, writes these to the run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -131,16 +131,13 @@ class CrewOrder:
 
     Each worker is brought up from `manifest`, and if it is for `scoring` only, without agents and contexts. `variables`
     are those of the environment that the config and its model providers name; hand them over explicitly, and where
-    nobody reads or keeps them. `sample_ids` are those of the whole dataset, if the plan has recorded answers or
-    shuffles results, whose sources a worker knows by the order of samples; trials of the conditions `in_order` must
-    then be run by one worker for each agent and repetition, in the order of their keys.
+    nobody reads or keeps them. `sample_ids` are those of the whole dataset, if the plan has recorded answers.
     """
 
     manifest: Manifest
     variables: Mapping[str, str] = attrs.field(repr=False)
     scoring: bool = False
     sample_ids: Sequence[str] = attrs.field(default=(), repr=False)
-    in_order: Collection[str] = ()
 
 
 @attrs.frozen

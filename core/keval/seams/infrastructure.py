@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import attrs
 
 from keval.errors import Problem
-from keval.records.interventions import TrialResults
 from keval.records.models import Asker, Endpoint, Exchange, ModelRequest, ModelResponse, Next, Price
 from keval.records.servers import McpServer, ServerStarts, ToolListing
 from keval.records.transcript import Transcript
-from keval.records.trial import TrialKey
 from keval.records.usage import Usage
 from keval.seams.contexts import Context, ServerUse
 from keval.seams.finish_reason import FinishReason
@@ -240,12 +238,4 @@ class RereadableDataset(Protocol):
 
     def read_again(self, request: DatasetRequest, position: int) -> Any:
         """Return the data of the record at a position. Raises ConfigError when the file has changed since."""
-        ...
-
-
-class ResultShuffling(Protocol):
-    """Gives the results of one sample's calls to those of the next. Made of a plan whose conditions shuffle results."""
-
-    def trial(self, key: TrialKey) -> AbstractContextManager[TrialResults | None]:
-        """Enter a trial for all its attempts; yields `None` if its condition shuffles no results."""
         ...

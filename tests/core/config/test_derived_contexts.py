@@ -93,8 +93,8 @@ def test_a_config_is_written_back_as_it_was_with_what_a_selection_derives_from()
         ),
         (
             "{fixed: Nothing.}",
-            "shufled",
-            "5:32: expected scrambled or shuffled or empty or a mapping, got 'shufled'",
+            "shuffled",
+            "5:32: expected scrambled or empty or a mapping, got 'shuffled'",
         ),
         (
             "command: docs-server",

@@ -142,21 +142,10 @@ def test_call_made_as_a_task_is_one_call(digging: Callable[..., Any], revision: 
     assert ({"taskId": "t1"} if revision == OLD else None) == (result.get("_meta") or {}).get(RELATED)
 
 
-class OtherTrial:
-    """The results of another sample, one of which is of a task of its own."""
-
-    def give(self, key: str, result: Mapping[str, Any]) -> None:
-        assert "golden" in str(result)
-
-    async def take(self, key: str, number: int) -> Mapping[str, Any]:
-        return {"content": [{"type": "text", "text": "of another"}], "_meta": {RELATED: {"taskId": "other"}}}
-
-
 CHANGES = {
     "empty": Intervention(results="empty"),
     "fixed": Intervention(results=FixedResult("nothing to see")),
     "scrambled": Intervention(results="scrambled"),
-    "shuffled": Intervention(results="shuffled"),
     "renamed": Intervention(rename={"dig": "search"}),
 }
 
@@ -174,7 +163,7 @@ def test_interventions_reach_the_result_of_a_task(digging: Callable[..., Any], r
             results.append(state["result"] if agent.modern else await agent.ask("tasks/result", taskId=task))
         return results
 
-    (result, again), log = digging(use, made=(CHANGES[change],), shuffled_results=OtherTrial())
+    (result, again), log = digging(use, made=(CHANGES[change],))
 
     (call,) = log.calls
     assert result == again

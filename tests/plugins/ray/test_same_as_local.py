@@ -38,7 +38,7 @@ agents:
     answer: answer
 contexts:
   weather: {{}}
-  shuffled: {{from: weather, results: shuffled}}
+  placebo: {{from: weather, results: scrambled}}
 conditions:
   baseline: {{system_prompt: "You help with the weather. The user's id is user-1."}}
   with_weather: {{system_prompt: "You help with the weather. The user's id is user-1.", contexts: [weather]}}
@@ -119,12 +119,12 @@ def test_all_that_is_found_is_the_same_for_every_kind_of_agent(
     assert all(worker.trials and worker.cpu_seconds and worker.memory_bytes and not worker.lost for worker in workers)
 
 
-def test_an_ablated_run_with_shuffled_results_is_recorded_and_replayed(
+def test_an_ablated_run_with_a_placebo_is_recorded_and_replayed(
     both: Callable[..., tuple[Run, Run]], project: Project, cluster: RunningCluster
 ) -> None:
     changes = {
         "  gadk: {model: simulated/weather}\n  ms: {model: simulated/weather}\n": "",
-        "conditions:\n": "ablate: [with_weather]\nconditions:\n  turned: {contexts: [shuffled]}\n",
+        "conditions:\n": "ablate: [with_weather]\nconditions:\n  turned: {contexts: [placebo]}\n",
     }
     here, there = both("--limit", "4", "--record", "--agent", "openai", changes=changes)
 

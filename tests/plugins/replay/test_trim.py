@@ -16,7 +16,7 @@ import yaml
 from keval.records.transcript import Blob
 from keval.store.run import Run
 from keval_replay.frames import FrameKey, Frames, traffic_file
-from tests.conftest import Outcome, Project
+from tests.conftest import Project
 from tests.reviewing import review
 
 CONFIG: dict[str, Any] = {
@@ -244,21 +244,3 @@ def test_a_run_that_is_not_recorded_and_one_whose_file_is_gone_are_refused(proje
     assert "traffic.jsonl.zst cannot be read" in gone.stderr
     assert "has no recording; `keval run CONFIG --record` makes a run with one" in none.stderr
     assert not (Path(project.root) / "small").exists()
-
-
-def test_results_of_a_sample_that_is_left_out_cannot_be_given_to_another(project: Project, recorded: Run) -> None:
-    path = recorded.path / "manifest.json"
-    manifest = json.loads(path.read_text(encoding="utf-8"))
-    manifest["conditions"]["terse"]["servers"] = {"docs": {"interventions": [{"results": "shuffled"}]}}
-    path.write_text(json.dumps(manifest), encoding="utf-8")
-
-    def trimmed(*flags: str) -> Outcome:
-        return project.keval("record", "trim", recorded.id, *flags, "-o", f"small{len(flags)}")
-
-    # Each repetition has an order of its own: c comes first in this one, and last in the other.
-    gap, both, first = trimmed("--samples", "a"), trimmed("--samples", "c"), trimmed("--samples=c", "--repetitions=1")
-    unshuffled = trimmed("--samples", "a", "--condition", "baseline")
-
-    assert [2, 2, 0, 0] == [outcome.code for outcome in (gap, both, first, unshuffled)]
-    assert "under the condition 'terse' a call to docs gets the results of the sample that was asked" in gap.stderr
-    assert gap.stderr.endswith("keep one repetition of the samples that were asked first: c\n")

@@ -13,7 +13,7 @@ from keval.config.evaluation import Execution, size
 from keval.config.source import Source
 from keval.errors import InterventionError, PreflightError
 from keval.plan.plan import ResolvedPlugin
-from keval.records.interventions import Intervention, TrialResults
+from keval.records.interventions import Intervention
 from keval.records.manifest import AnswersEntry
 from keval.records.models import Model
 from keval.records.servers import ToolListing
@@ -122,7 +122,6 @@ class OpenedContext:
         server: ServerSpec,
         execution: Execution,
         trial: TrialInfo | None = None,
-        shuffled_results: TrialResults | None = None,
         **of_attempt: Any,
     ) -> ServerUse:
         """Return the use of one of its servers as the proxy gets it, by the run, the trial and its attempt."""
@@ -132,7 +131,6 @@ class OpenedContext:
             aliases=self.aliases.get(server.name, {}),
             seed=execution.seed,
             trial=trial,
-            shuffled_results=shuffled_results.attempt(server.name) if shuffled_results else None,
             models=self.models,
             **of_attempt,
         )

@@ -11,7 +11,6 @@ import attrs
 
 from keval.errors import ServerLostError
 from keval.execute.attempts import Stopwatch
-from keval.records.interventions import TrialResults
 from keval.records.models import Asker
 from keval.records.servers import McpServer
 from keval.records.trial import Failure, Sample, TrialKey
@@ -77,7 +76,6 @@ class TrialAttempt:
     outbox: Outbox
     allowance: LostServerAllowance = attrs.field(factory=LostServerAllowance)
     stopwatch: Stopwatch = attrs.field(factory=Stopwatch)
-    shuffled_results: TrialResults | None = None
     traffic: AttemptTraffic | None = None
     streams: bool = False
     meter: UseMeter | None = None

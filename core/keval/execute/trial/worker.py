@@ -33,7 +33,6 @@ from keval.seams import registry
 from keval.seams.contexts import Context, Provision, ServerSpec, TrialInfo
 from keval.seams.distribution import Outbox
 from keval.seams.hooks import Hooks
-from keval.seams.infrastructure import ResultShuffling
 from keval.seams.interfaces import ConcurrencyLimited, has_flag
 from keval.seams.model_text import without_reasoning
 from keval.seams.transcript_builder import TranscriptBuilder
@@ -62,7 +61,6 @@ class PlanWorker:
     _seconds: float = attrs.field(init=False)
     _late: TrialError = attrs.field(init=False)
     _make_meter: Callable[..., UseMeter] | None = attrs.field(default=None, init=False)
-    _result_shuffling: ResultShuffling | None = attrs.field(default=None, init=False)
     _tools: dict[str, Mapping[str, Mapping[str, Any] | None]] = attrs.field(factory=dict, init=False)
     _requests_kept: set[tuple[str, str]] = attrs.field(factory=set, init=False)
 
@@ -85,8 +83,6 @@ class PlanWorker:
         if execution.limits is not None:
             make = registry.load(registry.find("keval.meters", "limits"))
             self._make_meter = partial(make, attrs.asdict(execution.limits))
-        if self.plan.shuffled:
-            self._result_shuffling = registry.load(registry.find("keval.proxies", "shuffling"))(self.plan)
 
     async def run(self, key: TrialKey, sample: Sample, outbox: Outbox) -> Trial:
         """Attempt a trial until it is answered, fails for good, or has used up its attempts."""
@@ -97,46 +93,36 @@ class PlanWorker:
         allowance = LostServerAllowance()
         # One for all attempts, as these share the limits of the trial.
         meter = None if prerecorded else self.meter(key.agent)
-        with nullcontext() if self._result_shuffling is None else self._result_shuffling.trial(key) as shuffled_results:
-            while True:
-                attempt = TrialAttempt(
-                    key,
-                    sample,
-                    len(attempts) + 1,
-                    resamples,
-                    outbox,
-                    allowance,
-                    shuffled_results=shuffled_results,
-                    meter=meter,
-                )
-                if prerecorded:
-                    transcript, outcome = await self._recall(attempt)
-                else:
-                    # Waited for outside of the attempt, whose time limit does not run until then.
-                    async with self._place(f"agent {key.agent}", self._places.get(key.agent)):
-                        ask = partial(self._attempt, attempt)
-                        transcript, outcome = await prepared(self.ready.hooks, attempt.info, self._seconds, ask)
-                complied, outcome = held_to(condition, transcript, outcome)
-                # A recorded answer would be the same the next time.
-                resample = asks_again(outcome, condition.on_missing_tool_use) and not prerecorded
-                done = outcome.failure is None or not (resample or outcome.retryable)
-                # Another attempt could ask no model, so it is not begun.
-                if not done and meter is not None and (spent := meter.exhausted()):
-                    outcome, done = AttemptOutcome(outcome.value, failure_of(spent), spent), True
-                spared = not done and allowance.excuses()
-                if done or (not spared and self._retry_policy.exhausted(sum(each.counted for each in attempts) + 1)):
-                    # Only now, as a frame has all attempts at the trial.
-                    traffic = None if prerecorded else self.ready.exchange.traffic
-                    if traffic is not None and (frame := traffic.frame(attempt.asker)) is not None:
-                        outbox.traffic(key.id, frame)
-                    before = tuple(_without_repeating(attempts, transcript))
-                    return self.trial(key, sample, transcript, outcome.failure, complied=complied, attempts=before)
-                assert outcome.failure is not None  # noqa: S101 - for mypy: it is not done
-                attempts.append(Attempt(outcome.failure, transcript, counted=not spared))
-                if resample:
-                    resamples += 1
-                else:
-                    await self._retry_policy.wait(len(attempts), outcome.error)
+        while True:
+            attempt = TrialAttempt(key, sample, len(attempts) + 1, resamples, outbox, allowance, meter=meter)
+            if prerecorded:
+                transcript, outcome = await self._recall(attempt)
+            else:
+                # Waited for outside of the attempt, whose time limit does not run until then.
+                async with self._place(f"agent {key.agent}", self._places.get(key.agent)):
+                    ask = partial(self._attempt, attempt)
+                    transcript, outcome = await prepared(self.ready.hooks, attempt.info, self._seconds, ask)
+            complied, outcome = held_to(condition, transcript, outcome)
+            # A recorded answer would be the same the next time.
+            resample = asks_again(outcome, condition.on_missing_tool_use) and not prerecorded
+            done = outcome.failure is None or not (resample or outcome.retryable)
+            # Another attempt could ask no model, so it is not begun.
+            if not done and meter is not None and (spent := meter.exhausted()):
+                outcome, done = AttemptOutcome(outcome.value, failure_of(spent), spent), True
+            spared = not done and allowance.excuses()
+            if done or (not spared and self._retry_policy.exhausted(sum(each.counted for each in attempts) + 1)):
+                # Only now, as a frame has all attempts at the trial.
+                traffic = None if prerecorded else self.ready.exchange.traffic
+                if traffic is not None and (frame := traffic.frame(attempt.asker)) is not None:
+                    outbox.traffic(key.id, frame)
+                before = tuple(_without_repeating(attempts, transcript))
+                return self.trial(key, sample, transcript, outcome.failure, complied=complied, attempts=before)
+            assert outcome.failure is not None  # noqa: S101 - for mypy: it is not done
+            attempts.append(Attempt(outcome.failure, transcript, counted=not spared))
+            if resample:
+                resamples += 1
+            else:
+                await self._retry_policy.wait(len(attempts), outcome.error)
 
     def trial(
         self,
@@ -251,7 +237,7 @@ class PlanWorker:
             raise TrialError(problem, stage="context", kind="bad_context")
         placed = server if info.workspace is None else server.in_workspace(info.workspace)
         of_attempt = {"emit": attempt.emit, "meter": attempt.meter, "model_headers": attempt.model_headers}
-        given = opened.given(placed, self.plan.evaluation.execution, info, attempt.shuffled_results, **of_attempt)
+        given = opened.given(placed, self.plan.evaluation.execution, info, **of_attempt)
         if opened.recorded is not None:
             given = opened.recorded.served(given, attempt.info, attempt.stopwatch.expire)
         if attempt.traffic is not None:

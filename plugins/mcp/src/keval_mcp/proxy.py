@@ -223,7 +223,7 @@ class Tapped:
         server = use.server
         if use.aliases != self.changes.aliases:  # they are known when all servers of the condition are
             self.changes = Changes.of(use.interventions, use.aliases, self.changes.original)
-        trial = self.changes.trial(seed=use.seed, trial=use.trial, shuffled_results=use.shuffled_results)
+        trial = self.changes.trial(seed=use.seed, trial=use.trial)
         tools_alone = _proxied(server).offer == "tools"
         offered = Offered(server.name, server.dynamic_tools, trial, CallLog(), tools_alone)
         if link.audience.passed_on:

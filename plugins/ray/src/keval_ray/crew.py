@@ -46,8 +46,7 @@ _TOLD_EVERY = 1.0
 class RayCrew:
     """See `keval.plugin.Crew`.
 
-    A task goes to the worker that has the fewest, or waits until one is up. Trials of a group, which must be run in
-    order, go to the same worker.
+    A task goes to the worker that has the fewest, or waits until one is up.
     """
 
     order: CrewOrder
@@ -55,7 +54,6 @@ class RayCrew:
     limiter: Any
     _places: list[WorkerPlace] = attrs.field(factory=list, init=False)
     _waiting: list[Assigned] = attrs.field(factory=list, init=False)
-    _groups: dict[tuple[str, str, int], WorkerPlace] = attrs.field(factory=dict, init=False)
     _numbers: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
     names: Iterator[int] = attrs.field(factory=lambda: itertools.count(1), init=False)
     _serving: dict[asyncio.Task[None], WorkerPlace] = attrs.field(factory=dict, init=False)
@@ -131,10 +129,8 @@ class RayCrew:
 
     async def _answered(self, job: Job, key: TrialKey) -> Coroutine[Any, Any, None]:
         """Have a trial run, and return what hands it to the outbox."""
-        ordered = key.condition in self.order.in_order
-        in_group = (key.agent, key.condition, key.repetition) if ordered else None
         try:
-            packed = await self._done(RunTask(key, job.sample(key.sample)), in_group)
+            packed = await self._done(RunTask(key, job.sample(key.sample)))
         except TrialError as error:
             return job.outbox.trial(self._failed(key, job.sample(key.sample), error))
         assert isinstance(packed, PackedTrial)  # noqa: S101 - for mypy
@@ -153,9 +149,7 @@ class RayCrew:
             model=agent.model,
         )
 
-    async def _done(
-        self, task: RunTask | ScoreTask, in_group: tuple[str, str, int] | None = None
-    ) -> PackedTrial | PackedScores:
+    async def _done(self, task: RunTask | ScoreTask) -> PackedTrial | PackedScores:
         """Have a task done, by another worker if one is lost.
 
         Raises:
@@ -163,7 +157,7 @@ class RayCrew:
             OutageError: the endpoint of an agent's model was given up.
             RunError: no worker is left, or a worker has a defect.
         """
-        assigned = Assigned(next(self._numbers), task, asyncio.get_running_loop().create_future(), in_group)
+        assigned = Assigned(next(self._numbers), task, asyncio.get_running_loop().create_future())
         self._assign(assigned)
         try:
             result = await assigned.result
@@ -181,18 +175,13 @@ class RayCrew:
         return [place for place in self._places if place.actor is not None]
 
     def _assign(self, assigned: Assigned) -> None:
-        up = self._up
-        place = self._groups.get(assigned.group) if assigned.group is not None else None
-        if place not in up:
-            place = min(up, key=lambda each: len(each.tasks), default=None)
+        place = min(self._up, key=lambda each: len(each.tasks), default=None)
         if place is None:
             if self._settled.is_set() and not self._serving:
                 assigned.result.set_exception(self._none_left())
             else:
                 self._waiting.append(assigned)
             return
-        if assigned.group is not None:
-            self._groups[assigned.group] = place
         place.give(assigned)
 
     def _none_left(self) -> RunError:
@@ -306,12 +295,11 @@ class RayCrew:
 
 @attrs.define(eq=False)
 class Assigned:
-    """A task that was handed in: its result to come, its group, and how many workers were lost with it."""
+    """A task that was handed in: its result to come, and how many workers were lost with it."""
 
     number: int
     task: Task
     result: asyncio.Future[PackedTrial | PackedScores | TaskError]
-    group: tuple[str, str, int] | None = None
     losses: int = 0
 
 

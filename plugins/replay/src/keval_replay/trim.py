@@ -12,7 +12,6 @@ import attrs
 
 from keval.errors import RunError, suggestion
 from keval.files import read_lines, replacing
-from keval.plan.plan import sample_order
 from keval.records.manifest import LookingEntry, Manifest, SelectionEntry
 from keval.records.scores import ScoreLine
 from keval.records.transcript import Blob
@@ -138,7 +137,6 @@ def _narrowed(run: Run, wanted: TrimSelection) -> Manifest:
     config = dict(manifest.config)
     execution = dict(config.get("execution") or {})
     execution["num_repetitions"] = min(manifest.repetitions, wanted.repetitions or manifest.repetitions)
-    _check_donors(run, samples, conditions, execution["num_repetitions"])
     execution["until"] = None
     config["execution"] = execution
     config["agents"] = _only(config["agents"], agents)
@@ -178,21 +176,6 @@ def _chosen(run: Run, kind: str, known: Iterable[str], wanted: Collection[str]) 
             hint = suggestion(name, there) or f"; it has {', '.join(there[:10])}{', …' if len(there) > 10 else ''}"
             raise RunError(f"{run.path} has no {kind} {name!r}{hint}")
     return [name for name in there if not wanted or name in wanted]
-
-
-def _check_donors(run: Run, samples: Collection[str], conditions: Iterable[str], repetitions: int) -> None:
-    """Raise RunError if trials that are kept were given the results of samples that are not."""
-    servers = ((label, each) for label in conditions for each in run.manifest.conditions[label].servers.items())
-    for label, (name, server) in servers:
-        if all(change.get("results") != "shuffled" for change in server.interventions):
-            continue
-        orders = [sample_order(run.samples.ids, run.manifest.seed, number + 1) for number in range(repetitions)]
-        if any({*order[: len(samples)]} != {*samples} for order in orders):
-            raise RunError(
-                f"{run.path}: under the condition {label!r} a call to {name} gets the results of the sample that was"
-                " asked before (`results: shuffled`); leave the condition out, or keep one repetition of the samples"
-                f" that were asked first: {', '.join(orders[0][: len(samples)])}"
-            )
 
 
 def _only(entries: Mapping[str, T], labels: Collection[str]) -> dict[str, T]:

@@ -9,7 +9,7 @@ import json
 import re
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -434,35 +434,6 @@ def test_changes_of_results_compose() -> None:
 
     assert re.fullmatch(r"[A-Z][a-z]{6} [a-z]{4}\.", said(outcome))
     assert "Nothing here." != said(outcome)
-
-
-class Given:
-    """Results of another sample, by the number of the call."""
-
-    def __init__(self, *results: str) -> None:
-        self.results = results
-        self.got: list[Any] = []
-
-    def give(self, key: str, result: Mapping[str, Any]) -> None:
-        self.got.append(result)
-
-    async def take(self, key: str, number: int) -> Mapping[str, Any] | None:
-        return text(self.results[(number - 1) % len(self.results)]) if self.results else None
-
-
-@pytest.mark.parametrize(("other", "kind"), [(("north", "south"), "shuffled"), ((), "scrambled")])
-def test_shuffled_results_are_another_samples_or_scrambled(
-    other: tuple[str, ...], kind: Literal["shuffled", "scrambled"]
-) -> None:
-    given = Given(*other)
-    changes = Changes.of([Intervention(results="shuffled")], {}, LISTING).trial(shuffled_results=given)
-
-    outcomes = [called(changes, text("east"))[0] for _ in range(3)]
-
-    assert [text("east")] * 3 == given.got
-    assert [kind] * 3 == [outcome.changed for outcome in outcomes]
-    if other:
-        assert ["north", "south", "north"] == [said(outcome) for outcome in outcomes]
 
 
 def flaky(share: float, sample: str = "a", agent: str = "one", seed: int = 7) -> Callable[..., CallOutcome]:

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 import attrs
 
 from keval.errors import FieldError, InterventionError, suggestion
-from keval.records.interventions import Faults, FixedResult, Intervention, ShuffledResults
+from keval.records.interventions import Faults, FixedResult, Intervention
 from keval.seams.contexts import TrialInfo
 from keval_mcp.changes.placebo import Placebo, empty, fixed
 from keval_mcp.changes.words import Words
@@ -64,14 +64,9 @@ class Changes:
         """Make the same changes to other tools. Raises InterventionError: two tools would have one name."""
         return Changes.of(self.interventions, self.aliases, attrs.evolve(self.original, tools=tools))
 
-    def trial(
-        self, *, seed: int = 0, trial: TrialInfo | None = None, shuffled_results: ShuffledResults | None = None
-    ) -> TrialChanges:
-        """Return the way of one attempt's calls. Chance is drawn by `seed` and `trial`.
-
-        `shuffled_results` has the results of another sample, for `results: shuffled`.
-        """
-        return TrialChanges(self, seed, trial, shuffled_results)
+    def trial(self, *, seed: int = 0, trial: TrialInfo | None = None) -> TrialChanges:
+        """Return the way of one attempt's calls. Chance is drawn by `seed` and `trial`."""
+        return TrialChanges(self, seed, trial)
 
 
 @attrs.define
@@ -187,8 +182,7 @@ class CallOutcome:
     """What an agent gets for a call.
 
     `tool` is the server's name of the tool, and `sent` says whether the server got the call. `error_kind` is `injected`
-    where an intervention made it fail. `changed` says what became of the result: `scrambled`, `shuffled`, `empty` or
-    `fixed`.
+    where an intervention made it fail. `changed` says what became of the result: `scrambled`, `empty` or `fixed`.
     """
 
     result: Result
@@ -205,16 +199,14 @@ class TrialChanges:
     changes: Changes
     seed: int
     info: TrialInfo | None
-    shuffled_results: ShuffledResults | None = None
     _faults: dict[int, FaultDraw] = attrs.field(factory=dict, init=False)
     _placebos: dict[int, Placebo] = attrs.field(factory=dict, init=False)
-    _made: Counter[str] = attrs.field(factory=Counter, init=False)
 
     def __attrs_post_init__(self) -> None:
         for number, change in enumerate(self.changes.interventions):
             if change.faults is not None:
                 self._faults[number] = FaultDraw(change.faults, self.info)
-            if change.results in ("scrambled", "shuffled"):
+            if change.results == "scrambled":
                 self._placebos[number] = Placebo(self._words(number))
 
     def server_name(self, name: str) -> str | None:
@@ -227,8 +219,6 @@ class TrialChanges:
         tool = self.server_name(name)
         if tool is None:  # left out, or never there: the server does not hear of it
             return CallOutcome(tool_error(f"Unknown tool: {name}"), name, sent=False)
-        self._made[tool] += 1
-        number = self._made[tool]
         # A call passes the interventions from the agent's side, the last one first; its result passes them from the
         # first.
         for index in reversed(range(len(self.changes.interventions))):
@@ -245,10 +235,10 @@ class TrialChanges:
             return outcome
         for index, change in enumerate(self.changes.interventions):
             if change.results is not None and change.recorded is None:  # what is recorded stands for the server
-                outcome = await self._changed(outcome, index, number)
+                outcome = self._changed(outcome, index)
         return outcome
 
-    async def _changed(self, outcome: CallOutcome, index: int, number: int) -> CallOutcome:
+    def _changed(self, outcome: CallOutcome, index: int) -> CallOutcome:
         """Return an outcome with other results; an error stays one, without the server's own words in it."""
         result, change = outcome.result, self.changes.interventions[index].results
         if result.get("isError"):
@@ -257,13 +247,6 @@ class TrialChanges:
             return attrs.evolve(outcome, result=fixed(result, change.fixed), changed="fixed")
         if change == "empty":
             return attrs.evolve(outcome, result=empty(result), changed="empty")
-        if change == "shuffled" and self.shuffled_results is not None:
-            key = f"{index} {outcome.tool}"
-            # Given before it waits for another's, so that no trial waits for a trial that waits.
-            self.shuffled_results.give(key, result)
-            other = await self.shuffled_results.take(key, number)
-            if other is not None:
-                return attrs.evolve(outcome, result=other, changed="shuffled")
         schema = {tool["name"]: tool for tool in self.changes.original.tools}[outcome.tool].get("outputSchema")
         made = self._placebos[index].scrambled(result, schema if isinstance(schema, dict) else None)
         return attrs.evolve(outcome, result=made, changed="scrambled")

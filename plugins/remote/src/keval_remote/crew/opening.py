@@ -51,10 +51,8 @@ async def crew(run: ActiveRun, executor: CrewExecutor, *, is_new: bool = False) 
 def _order(plan: ScoringPlan, manifest: Manifest) -> CrewOrder:
     if not isinstance(plan, Plan):
         return CrewOrder(manifest, _variables(plan), scoring=True)
-    in_order = plan.shuffled
-    needed = in_order or any(agent.prerecorded for agent in plan.agents)
-    sample_ids = plan.dataset.samples.ids if needed else ()
-    return CrewOrder(manifest, _variables(plan), sample_ids=sample_ids, in_order=in_order)
+    needed = any(agent.prerecorded for agent in plan.agents)
+    return CrewOrder(manifest, _variables(plan), sample_ids=plan.dataset.samples.ids if needed else ())
 
 
 def _variables(plan: ScoringPlan) -> dict[str, str]:

@@ -43,7 +43,7 @@ async def open_worker(
 ) -> AsyncIterator[CrewWorker]:
     """Bring up the plan of a manifest in this process; for `scoring` only what scores.
 
-    `sample_ids` are those of the whole dataset, in its order, where the plan has recorded answers or shuffles results;
+    `sample_ids` are those of the whole dataset, in its order, where the plan has recorded answers;
     see `keval.seams.distribution.CrewOrder`. `limits` hold for all workers of the run.
 
     Raises:
