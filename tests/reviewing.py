@@ -12,7 +12,7 @@ __all__ = ["level", "review"]
 
 def review(run: Run, trial: str, reviewer: str = "Ann", **said: Any) -> Review:
     """What a person says of a trial's answer as it is now."""
-    kind = next(name for name in ("thumb", "level", "note", "skip") if name in said)
+    kind = next(name for name in ("level", "note", "skip") if name in said)
     return Review(
         **{
             "trial": trial,

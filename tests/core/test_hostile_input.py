@@ -322,7 +322,7 @@ def recorded(project: Project) -> Path:
     trial = json.loads((folder / "trials.jsonl").read_bytes().splitlines()[0])
     failure = {"stage": "agent", "kind": "told", "message": "no", "traceback": None}
     (folder / "retried.jsonl").write_bytes(line({**trial, "failure": failure}))
-    said = {"reviewer": "ann", "at": "2026-11-23T00:00:00+00:00", "kind": "thumb", "thumb": "up"}
+    said = {"reviewer": "ann", "at": "2026-11-23T00:00:00+00:00", "kind": "note", "note": "good"}
     (folder / "reviews.jsonl").write_bytes(line({"trial": trial["id"], "answer": "0" * 64, **said}))
     assert 0 == project.keval("review", "run", "--sample", "4").code
     labelled = {"metadata": {"response": "Never.", "levels": {"completeness": 1}}, "question": "When?", "id": "a"}

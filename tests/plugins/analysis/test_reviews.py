@@ -38,12 +38,12 @@ def run(made: Path, project: Project) -> Run:
 def test_the_last_word_of_a_person_on_an_answer_counts(run: Run) -> None:
     assert [] == run.reviews()
     said = [
-        review(run, A, thumb="down"),
-        review(run, A, "Ben", thumb="down"),
-        review(run, A, note="too short"),
-        review(run, B, thumb="up"),
-        review(run, A, thumb="up"),
-        review(run, B, thumb=None),
+        review(run, A, note="bad"),
+        review(run, A, "Ben", note="bad"),
+        review(run, A, skip=True),
+        review(run, B, note="good"),
+        review(run, A, note="good"),
+        review(run, B, note=None),
     ]
     run.reviews_file.append(said[:3])
     run.reviews_file.append(said[3:])
@@ -53,7 +53,7 @@ def test_the_last_word_of_a_person_on_an_answer_counts(run: Run) -> None:
 
 
 def test_a_review_is_of_the_answer_as_it_was(run: Run, project: Project) -> None:
-    run.reviews_file.append([review(run, A, thumb="up"), review(run, B, thumb="up")])
+    run.reviews_file.append([review(run, A, note="good"), review(run, B, note="good")])
     path = run.trials_file
     path.write_text(path.read_text("utf-8").replace('"0.5"', '"0.75"'), "utf-8")
 
@@ -62,11 +62,11 @@ def test_a_review_is_of_the_answer_as_it_was(run: Run, project: Project) -> None
     outcome = project.keval("report", run.id, "--explain")
     assert "1 review is ignored, because the trials were run again" in " ".join(outcome.stdout.split())
     found = project.keval("report", run.id, "--json").data["reviews"]
-    assert (1, 1, 1) == (found["answers"], found["outdated"], found["arms"][0]["up"])
+    assert (1, 1, 1) == (found["answers"], found["outdated"], found["notes"])
 
 
 def test_what_a_power_cut_left_of_a_line_is_removed_before_the_next(run: Run) -> None:
-    first, second = review(run, A, thumb="up"), review(run, B, thumb="down")
+    first, second = review(run, A, note="good"), review(run, B, note="bad")
     run.reviews_file.append([first])
     path = run.reviews_file.path
     path.write_bytes(path.read_bytes() + path.read_bytes()[:40])
@@ -79,13 +79,13 @@ def test_what_a_power_cut_left_of_a_line_is_removed_before_the_next(run: Run) ->
 
 
 def test_reviews_are_written_all_or_none(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = review(run, A, thumb="up")
+    said = review(run, A, note="good")
     run.reviews_file.append([said])
     write = os.write
     monkeypatch.setattr("os.write", lambda file, data: write(file, data[:50]))
 
     with pytest.raises(RunError, match=r"reviews\.jsonl cannot be written: .*; what was written before is kept"):
-        run.reviews_file.append([review(run, B, thumb="up"), review(run, B, note="good")])
+        run.reviews_file.append([review(run, B, note="good"), review(run, B, skip=True)])
 
     assert [said] == [*run.reviews_file.read()]
     assert run.reviews_file.path.read_bytes().endswith(b"\n")
@@ -108,7 +108,7 @@ def test_a_link_in_the_place_of_the_file_is_not_followed(run: Run, tmp_path: Pat
     run.reviews_file.path.symlink_to(other)
 
     with pytest.raises(RunError, match="cannot be written"):
-        run.reviews_file.append([review(run, A, thumb="up")])
+        run.reviews_file.append([review(run, A, note="good")])
 
     assert "mine\n" == other.read_text("utf-8")
 
@@ -119,14 +119,13 @@ def test_a_link_in_the_place_of_the_file_is_not_followed(run: Run, tmp_path: Pat
         ({"reviewer": " "}, "a reviewer has a name"),
         ({"reviewer": "a\nb"}, "a reviewer has a name"),
         ({"reviewer": "x" * 81}, "a reviewer has a name"),
-        ({"thumb": "sideways"}, "must be in"),
         ({"kind": "smile"}, "must be in"),
         ({"note": ""}, "a note has 1 to 10,000 characters"),
         ({"kind": "level", "level": 3}, "is of a rubric"),
     ],
 )
 def test_what_is_no_review_is_refused(wrong: dict[str, object], told: str) -> None:
-    said = Review("a/c/s/1", "0f", "Ann", "2026-11-23T08:00:00Z", "thumb", "up")
+    said = Review("a/c/s/1", "0f", "Ann", "2026-11-23T08:00:00Z", "note", note="so")
 
     with pytest.raises(ValueError, match=told):
         Review(**{**attrs.asdict(said), **wrong})

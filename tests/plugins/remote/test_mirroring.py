@@ -276,7 +276,7 @@ def test_reviews_of_two_machines_are_all_kept(machine: Machines, bucket: Path) -
     a.keval("run", "eval.yaml")
     b.keval("report", "latest")
     reviews = [
-        Review("scripted/baseline/q0/1", "", name, "2026-01-01T00:00:00+00:00", kind="thumb", thumb="up")
+        Review("scripted/baseline/q0/1", "", name, "2026-01-01T00:00:00+00:00", kind="note", note="good")
         for name in ("Ada", "Bo")
     ]
 

@@ -72,7 +72,7 @@ DAMAGED: dict[str, bytes] = {
 def test_a_damaged_run_is_told_at_its_line_and_leaves_no_half_of_a_copy(
     project: Project, recorded: Run, wanted: list[str]
 ) -> None:
-    recorded.reviews_file.append([review(recorded, "one/terse/a/1", thumb="up")])
+    recorded.reviews_file.append([review(recorded, "one/terse/a/1", note="good")])
 
     for name in ("samples.jsonl", "trials.jsonl", "scores.jsonl", "reviews.jsonl"):
         file = recorded.path / name
@@ -107,7 +107,7 @@ def test_a_torn_last_line_is_left_out(project: Project, recorded: Run) -> None:
 
 def test_a_trimmed_recording_is_a_run_of_what_was_wanted_and_nothing_else(project: Project, recorded: Run) -> None:
     artifact = keep_artifact(recorded, "two/terse/a/1", b"kept")
-    said = [review(recorded, f"{agent}/terse/a/1", thumb="up") for agent in ("one", "two")]
+    said = [review(recorded, f"{agent}/terse/a/1", note="good") for agent in ("one", "two")]
     recorded.reviews_file.append(said)
     wanted = ["--samples", "b, with a comma", "--samples", "c,a", "--agent", "two", "--condition", "terse"]
     outcome = project.keval("record", "trim", recorded.id, *wanted, "--repetitions", "1", "-o", "small", "--json")

@@ -42,7 +42,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for place, of in enumerate(PEOPLE):
         trial = f"scripted/terse/q{place}/1"
         said += [level(run, trial, of, blind=True, chosen="random")]
-        said += [review(run, trial, thumb="up" if of > 2 else "down", blind=True, chosen="random")]
     for place in (0, 4):
         said += [level(run, f"scripted/terse/q{place}/1", PEOPLE[place], "<b>Ben|", chosen="random")]
     said += [review(run, "scripted/baseline/q0/1", "<b>Ben|", note="<img src=x> no", chosen="worst")]
@@ -73,13 +72,8 @@ def test_the_summary_says_how_far_the_judge_agrees_with_people(run: Run, project
     assert (["reader", "<b>Ben|"], 2) == (judge["people"][1]["raters"], judge["people"][1]["n"])
     (people,) = reviews["people"]
     assert ("tone", 2, 1.0) == (people["metric"], people["n"], people["alpha"])
-    characters, tone = reviews["thumbs"]
-    assert ("double/characters", 7, 5) == (characters["metric"], characters["up"], characters["down"])
-    up = [judged for judged, of in zip(JUDGED, PEOPLE, strict=True) if of > 2]
-    down = [judged for judged, of in zip(JUDGED, PEOPLE, strict=True) if of <= 2]
-    assert pytest.approx((sum(up) / 7, sum(down) / 5)) == (tone["up_mean"], tone["down_mean"])
-    arms = [(arm["condition"], arm["answers"], arm["up"], arm["down"]) for arm in reviews["arms"]]
-    assert [("baseline", 1, 0, 0), ("terse", 12, 7, 5)] == arms
+    arms = [(arm["condition"], arm["answers"]) for arm in reviews["arms"]]
+    assert [("baseline", 1), ("terse", 12)] == arms
     assert pytest.approx(sum(PEOPLE) / 12) == reviews["arms"][1]["levels"][0]["mean"]
     counts = {each["reviewer"]: (each["answers"], each["blind"]) for each in reviews["reviewers"]}
     assert {"Ann": (12, 12), "<b>Ben|": (3, 0)} == counts
@@ -94,12 +88,11 @@ def test_the_report_tells_it_on_the_terminal(run: Run, project: Project) -> None
     line = next(line for line in shown.splitlines() if line.startswith("  tone by reader"))
     assert re.search(r"tone by reader +0\.8\d \[0\.\d\d, 0\.9\d\] +57 % +\+0\.25 \[.*\] +12$", line)
     told = " ".join(shown.split())
-    assert "13 answers reviewed by 2 people (Ann 12, <b>Ben| 3); thumbs 7 up, 5 down; 1 note; 12 of 15 blind." in told
+    assert "13 answers reviewed by 2 people (Ann 12, <b>Ben| 3); 1 note; 12 of 15 blind." in told
     assert "1 of 15 reviews is of the worst answers of a metric, so the figures on judges leave them out." in told
     assert "tone by reader, judge - people (blind): scripted terse +0.25 [" in told
     uncorrected = "tone by reader, scripted terse against scripted baseline: no effect is corrected, because 12 and 0"
     assert f"{uncorrected} questions are labelled, and each arm needs 10" in told
-    assert "mean score where thumbs are down → up: tone 1.80 → 4.14 (n=5, 7)" in told
 
 
 def test_a_page_and_markdown_show_it_with_the_words_of_people_as_text(run: Run, project: Project) -> None:
@@ -122,7 +115,7 @@ def test_a_page_and_markdown_show_it_with_the_words_of_people_as_text(run: Run, 
 
 def test_a_part_of_the_page_has_what_was_said_since_the_summary_was_made(run: Run) -> None:
     before = Report(run, run.summary())
-    run.reviews_file.append([review(run, "scripted/baseline/q1/1", "Zoë", thumb="up")])
+    run.reviews_file.append([review(run, "scripted/baseline/q1/1", "Zoë", note="good")])
 
     assert "Zoë 1" in str(FRAGMENTS["reviews"](before))
 

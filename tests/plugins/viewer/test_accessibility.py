@@ -58,7 +58,7 @@ def test_runs_and_comparisons(
     two = [("run", "hostile/20260102-000000-bbbb"), ("run", "hostile/20260101-000000-aaaa")]
     one_arm = urlencode([*two, ("arm", f"{agent} / {condition}")])
     places = [run_url(run), run_url(run, "/trials"), run_url(run, "/compare")]
-    paths = ["/", "/history", "/runs/nowhere/nothing", *places, f"/compare?{urlencode(two)}", f"/compare?{one_arm}"]
+    paths = ["/", "/runs/nowhere/nothing", *places, f"/compare?{urlencode(two)}", f"/compare?{one_arm}"]
 
     with viewing.served(tmp_path) as served:
         pages = (visit(served, path, expected=["404", "net::ERR"], **options(scheme, width)) for path in paths)

@@ -98,29 +98,29 @@ def shown(page: httpx2.Response) -> dict[str, str]:
 def test_a_verdict_is_kept_as_it_was_made_and_the_next_answer_follows(person: Reviewer, run: Run) -> None:
     page = person.get("/review/answers?chosen=random&count=7&seed=4&blind=1")
     (digest,) = run.manifest.rubrics
-    said = {"0.thumb": "up", f"0.level.{digest}": "4", "0.note": " Kind.\r\nToo long. "}
+    said = {f"0.level.{digest}": "4", "0.note": " Kind.\r\nToo long. "}
 
     after = person.post(f"/review/answers?{page.url.query.decode()}", {**shown(page), **said})
 
     assert ("1 of 7", "2 of 7") == tuple(re.search(r"<h1>(.*)</h1>", each.text)[1] for each in (page, after))  # type: ignore[index]
     ((trial,), _) = queue_of(run, Choice(count=7, seed=4))[:2]
-    thumb, rated, note = run.reviews()
-    assert ("Ann Żółć", trial, True, "random") == (thumb.reviewer, thumb.trial, thumb.blind, thumb.chosen)
-    assert ("up", 4, "tone", "Kind.\nToo long.") == (thumb.thumb, rated.level, rated.metric, note.note)
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", thumb.at)
+    rated, note = run.reviews()
+    assert ("Ann Żółć", trial, True, "random") == (rated.reviewer, rated.trial, rated.blind, rated.chosen)
+    assert (4, "tone", "Kind.\nToo long.") == (rated.level, rated.metric, note.note)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", rated.at)
 
 
 def test_only_what_changed_is_added_and_an_empty_field_withdraws(person: Reviewer, run: Run) -> None:
     (digest,) = run.manifest.rubrics
     place = "/review/answers?chosen=all&seed=1&blind=1&at=0"
     answer = shown(person.get(place))
-    person.post(place, {**answer, "0.thumb": "up", f"0.level.{digest}": "2", "0.note": "so"})
+    person.post(place, {**answer, f"0.level.{digest}": "2", "0.note": "so"})
 
-    person.post(place, {**answer, "0.thumb": "up", f"0.level.{digest}": "", "0.note": "so", "0.level.other": "5"})
-    person.post(place, {**answer, "0.thumb": "sideways", f"0.level.{digest}": "6"})
+    person.post(place, {**answer, f"0.level.{digest}": "", "0.note": "so", "0.level.other": "5"})
+    person.post(place, {**answer, f"0.level.{digest}": "6"})
 
-    assert 4 == len([*run.reviews_file.read()])
-    assert ["up", "so"] == [each.said for each in run.reviews()]
+    assert 3 == len([*run.reviews_file.read()])
+    assert ["so"] == [each.said for each in run.reviews()]
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -142,25 +142,25 @@ def test_what_is_said_after_the_arm_is_shown_is_not_blind(person: Reviewer, run:
     run.reviews_file.append([review(run, trial, "Ben", note="a giveaway")])
     too_soon = person.get(f"{place}&reveal=1")
     answer = shown(too_soon)
-    person.post(place, {**answer, "0.thumb": "up"})
-    person.post(place, {**answer, "0.thumb": "down"})
+    person.post(place, {**answer, "0.note": "good"})
+    person.post(place, {**answer, "0.note": "bad"})
 
     revealed = person.get(f"{place}&reveal=1")
-    person.post(place, {**answer, "0.thumb": "up"})
+    person.post(place, {**answer, "0.note": "good"})
 
     assert "giveaway" not in too_soon.text
     assert [] == [word for word in ("giveaway", *trial.split("/")[:2], "reader") if word not in revealed.text]
-    mine = [(each.thumb, each.blind) for each in run.reviews_file.read() if each.reviewer != "Ben"]
-    assert [("up", True), ("down", True), ("up", False)] == mine
+    mine = [(each.note, each.blind) for each in run.reviews_file.read() if each.reviewer != "Ben"]
+    assert [("good", True), ("bad", True), ("good", False)] == mine
 
 
 def test_an_answer_that_changed_since_the_page_was_made_is_not_reviewed(person: Reviewer, run: Run) -> None:
     place = "/review/answers?chosen=all&seed=1&blind=1&at=0"
 
-    changed = person.post(place, {"0.answer": "0" * 64, "0.thumb": "up"})
-    beyond = person.post("/review/answers?chosen=all&seed=1&at=99", {"0.answer": "0" * 64, "0.thumb": "up"})
+    changed = person.post(place, {"0.answer": "0" * 64, "0.note": "good"})
+    beyond = person.post("/review/answers?chosen=all&seed=1&at=99", {"0.answer": "0" * 64, "0.note": "good"})
     person.named(" ")
-    nameless = person.post(place, {**shown(person.get(place)), "0.thumb": "up"})
+    nameless = person.post(place, {**shown(person.get(place)), "0.note": "good"})
 
     assert (409, 409, 403) == (changed.status_code, beyond.status_code, nameless.status_code)
     assert "nothing was saved" in changed.text
@@ -176,7 +176,7 @@ def test_one_answer_is_reviewed_beside_all_that_is_known_of_it(person: Reviewer,
     # The page of the trial is another module's.
     person.client.post(
         run_url(run, place),
-        data={"answer": shown(before)["answer"], "thumb": "down"},
+        data={"answer": shown(before)["answer"], "note": "bad"},
         headers={"sec-fetch-site": "same-origin"},
         follow_redirects=False,
     )
@@ -188,7 +188,7 @@ def test_one_answer_is_reviewed_beside_all_that_is_known_of_it(person: Reviewer,
     )
     assert "&lt;b&gt;Ben" in after.text
     assert "&lt;img src=x&gt;" in after.text
-    assert [("down", False, "one")] == [(each.thumb, each.blind, each.chosen) for each in run.reviews()[1:]]
+    assert [("bad", False, "one")] == [(each.note, each.blind, each.chosen) for each in run.reviews()[1:]]
 
 
 def test_a_name_leads_nowhere_else(person: Reviewer, run: Run) -> None:
@@ -246,7 +246,6 @@ def test_answers_are_reviewed_by_keyboard(serving: Serving, run: Run, visit: Cal
     expect(page.get_by_role("heading", name="1 of 2")).to_be_visible()
     page.wait_for_load_state()  # with its script, which hears the keys
 
-    page.keyboard.press("d")
     page.keyboard.press("4")
     page.keyboard.press("m")
     page.keyboard.type("u, 1 and n are text here")
@@ -254,7 +253,7 @@ def test_answers_are_reviewed_by_keyboard(serving: Serving, run: Run, visit: Cal
     page.keyboard.press("n")
     expect(page.get_by_role("heading", name="2 of 2")).to_be_visible()
     page.wait_for_load_state()
-    page.keyboard.press("u")
+    page.keyboard.press("2")
     page.keyboard.press("n")
     expect(page.get_by_role("heading", name="All 2 reviewed")).to_be_visible()
     page.go_back()
@@ -266,8 +265,8 @@ def test_answers_are_reviewed_by_keyboard(serving: Serving, run: Run, visit: Cal
     expect(page.get_by_text("What you change now is not blind.")).to_be_visible()
 
     said = [(each.kind, each.said, each.blind) for each in run.reviews()]
-    assert [("thumb", "down", True), ("level", 4, True), ("note", "u, 1 and n are text here", True)] == said[:3]
-    assert [("thumb", "up", True)] == said[3:]
+    assert [("level", 4, True), ("note", "u, 1 and n are text here", True)] == said[:2]
+    assert [("level", 2, True)] == said[2:]
 
 
 @pytest.mark.slow
@@ -283,14 +282,15 @@ def test_the_answers_to_a_question_are_reviewed_side_by_side(
 
     for digit in "5432":
         page.keyboard.press(digit)
-    page.get_by_role("article", name="answer C").get_by_label("down").check(force=True)
+    page.get_by_role("article", name="answer C").get_by_label("Note").fill("so")
+    page.keyboard.press("Escape")
     page.keyboard.press("n")
     expect(page.get_by_role("heading", name="2 of 5")).to_be_visible()
 
     (item, *_) = queue_of(run, Choice(chosen="all", seed=3, side=True))
     said = {(each.trial, each.kind): each.said for each in run.reviews()}
     expected = {(trial, "level"): 5 - place for place, trial in enumerate(item)}
-    assert {**expected, (item[2], "thumb"): "down"} == said
+    assert {**expected, (item[2], "note"): "so"} == said
 
 
 def test_a_draw_is_offered_first_and_what_is_skipped_of_it_is_kept(person: Reviewer, run: Run) -> None:
@@ -301,7 +301,7 @@ def test_a_draw_is_offered_first_and_what_is_skipped_of_it_is_kept(person: Revie
         place = "/review/answers?chosen=draw.1&seed=1&blind=1"
         (digest,) = run.manifest.rubrics
         for at in range(2):
-            person.post(f"{place}&at={at}", {**shown(person.get(f"{place}&at={at}")), "0.thumb": "", "skip": "1"})
+            person.post(f"{place}&at={at}", {**shown(person.get(f"{place}&at={at}")), "0.note": "", "skip": "1"})
         told = person.get(f"{place}&at=1").text
         person.post(f"{place}&at=1", {**shown(person.get(f"{place}&at=1")), f"0.level.{digest}": "4"})
         person.post("/review/answers?chosen=draw.9&seed=1&at=0", {"skip": "1"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -48,8 +48,7 @@ class RunProgress:
     `failures` are failed trials by `stage: kind`, `retries` failed attempts that were repeated, by the same, `refusals`
     model requests that were sent again, by status, and `unscored` failures of scorers, by kind. `rate` is trials per
     second over the last minute, and `seconds_left` what the trials that are left take at that rate. `cost` is that of
-    trials and judgements so far, and `expected_usd` that of the whole run if the rest costs as much; `None` if a price
-    or tokens are unknown, or an arm has no trial yet.
+    trials and judgements so far.
     """
 
     planned: int
@@ -64,7 +63,6 @@ class RunProgress:
     rate: float | None
     seconds_left: float | None
     cost: Cost
-    expected_usd: float | None
 
 
 @attrs.define
@@ -92,29 +90,6 @@ def _arm(manifest: Manifest, total: ArmTrials, counts: Counts) -> ArmProgress:
     return ArmProgress(
         total.agent, total.condition, planned, total.trials, total.failed, total.retried, scores, expected
     )
-
-
-def _expected_usd(
-    manifest: Manifest, arms: Iterable[tuple[ArmProgress, ArmTrials]], judged: Iterable[JudgingTotal], counts: Counts
-) -> float | None:
-    """Return what the whole run will cost: the trials of each arm as those so far, and its judgements likewise."""
-    judging = {(each.agent, each.condition, each.judge): each.cost for each in judged}
-    usd = 0.0
-    for arm, total in arms:
-        cost = total.cost
-        if arm.planned is None or not arm.finished or cost.usd is None or cost.unknown:
-            return None
-        usd += cost.usd / arm.finished * arm.planned
-        answered = arm.planned * (1 - arm.failed / arm.finished)
-        for judge in manifest.judges if answered else ():
-            scores = counts.scores[arm.agent, arm.condition, judge]
-            # A judge without a judgement was never asked, as no sample has a golden answer that it needs.
-            cost = judging.get((arm.agent, arm.condition, judge), Cost(0.0))
-            if not scores or cost.usd is None or cost.unknown:
-                return None
-            each = sum(entry.repetitions for entry in manifest.scorers if entry.judge == judge)
-            usd += cost.usd / scores * each * answered
-    return usd
 
 
 _REMEMBERED = 4096
@@ -231,8 +206,8 @@ class Reading:
     def progress(self, rate: float | None) -> RunProgress:
         """Return how far the run has come, at a rate of so many trials per second."""
         manifest, counts = self.manifest, self._counts
-        trials, judging = self._summariser.trials(), self._summariser.judging()
-        spent: list[ArmTrials | JudgingTotal] = [*trials, *judging]
+        trials = self._summariser.trials()
+        spent: list[ArmTrials | JudgingTotal] = [*trials, *self._summariser.judging()]
         arms = [_arm(manifest, total, counts) for total in trials]
         finished = sum(arm.finished for arm in arms)
         return RunProgress(
@@ -245,7 +220,6 @@ class Reading:
             rate=rate,
             seconds_left=max(0, manifest.trials - finished) / rate if rate else None,
             cost=sum((each.cost for each in spent), start=Cost()),
-            expected_usd=_expected_usd(manifest, zip(arms, trials, strict=True), judging, counts),
         )
 
     def summary(self) -> Summary:

@@ -23,11 +23,10 @@ from keval_analysis.findings.reviews import (
     JudgeAgreementWithPeople,
     PeopleAgreement,
     ReviewFindings,
-    ThumbScores,
 )
 from keval_analysis.findings.summary import Summary
 from keval_report.claims import Level
-from keval_report.words import display_names, joined, one_line, padded, rubric_name, run_name, shortened, with_interval
+from keval_report.words import joined, one_line, padded, rubric_name, run_name, shortened, with_interval
 
 if TYPE_CHECKING:  # with NumPy, which only a draw needs
     from keval_analysis.findings.draws import Draw
@@ -116,7 +115,6 @@ def _found(value: float | None, n: int, reason: str | None) -> str:
 AGREEMENT_HEADS = ("answers", "weighted kappa", "95 % interval", "alpha", "same level", "within one", "judge - people")
 """The heads of a table of judges' agreement with people, after rubric and judge."""
 _HEADS = ("judges with people", "weighted kappa", "same level", "judge - people", "n")
-_MOST_SCORERS = 6
 _MOST_CLAIMS = 10
 _MOST_REASONS = 3
 _NOT_RANDOM = {
@@ -144,8 +142,6 @@ def review_lines(summary: Summary) -> Iterator[str]:
     if found.people:
         told = "; ".join(map(people_text, found.people))
         yield f"  people with each other, Krippendorff's alpha: {told}"
-    if scores := _thumb_scores(summary):
-        yield f"  mean score where thumbs are down → up: {', '.join(scores)}"
     yield from (f"  {text}" for text in (*bias_texts(found), *correction_texts(found)))
     yield from warnings(found)
 
@@ -192,8 +188,6 @@ def reviewed_text(found: ReviewFindings) -> str:
     names = [f"{one_line(each.reviewer)} {each.answers}" for each in found.reviewers]
     people = "1 person" if len(names) == 1 else f"{len(names)} people"
     parts = [f"{counted(found.answers, 'answer')} reviewed by {people} ({', '.join(shortened(names, 5))})"]
-    if found.up or found.down:
-        parts.append(f"thumbs {found.up} up, {found.down} down")
     if found.notes:
         parts.append(counted(found.notes, "note"))
     if found.reviews:
@@ -222,9 +216,9 @@ def warnings(found: ReviewFindings) -> Iterator[str]:
 
 
 def people_text(found: PeopleAgreement) -> str:
-    """Return how far people agree on a rubric, or on thumbs."""
+    """Return how far people agree on a rubric."""
     alpha = number(found.alpha) if found.alpha is not None else f"undefined ({found.reason})"
-    return f"{rubric_name(found.metric or 'thumbs')} {alpha} (n={found.n})"
+    return f"{rubric_name(found.metric)} {alpha} (n={found.n})"
 
 
 def agreement_cells(found: JudgeAgreementWithPeople) -> Sequence[str]:
@@ -236,23 +230,6 @@ def agreement_cells(found: JudgeAgreementWithPeople) -> Sequence[str]:
 def _bias(found: JudgeAgreementWithPeople) -> str:
     """Return how much higher than people a judge grades, with its interval."""
     return with_interval(found.bias, found.bias_low, found.bias_high)
-
-
-def _thumb_scores(summary: Summary) -> list[str]:
-    """Return for the scorers that tell thumbs apart most, what they gave to answers with a thumb down and up."""
-    found = summary.reviews
-    scales = {entry.scorer: entry.scale for entry in summary.scorers}
-    names = display_names(scales)
-
-    def share(each: ThumbScores) -> float:
-        span = scales[each.scorer].high - scales[each.scorer].low
-        return abs((each.up_mean or 0.0) - (each.down_mean or 0.0)) / span
-
-    both = [each for each in (found.thumbs if found else ()) if each.up_mean is not None and each.down_mean is not None]
-    return [
-        f"{names[each.scorer]} {number(each.down_mean)} → {number(each.up_mean)} (n={each.down}, {each.up})"
-        for each in sorted(both, key=share, reverse=True)[:_MOST_SCORERS]
-    ]
 
 
 def _row(found: JudgeAgreementWithPeople) -> tuple[str, ...]:

@@ -137,11 +137,6 @@ def run_of(request: Request) -> Run:
     return viewer_of(request).runs.find(request.path_params["evaluation"], request.path_params["run"])
 
 
-def every_url(request: Request) -> str:
-    """Return the URL of a page that lists a part of something, with all of it."""
-    return str(request.url.include_query_params(all=1).replace(scheme="", netloc=""))
-
-
 def rendered(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
     """Return a template of this package as a response. What extends `run_layout.html` is given `run`."""
     viewer = viewer_of(request)

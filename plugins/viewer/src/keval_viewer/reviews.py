@@ -146,7 +146,6 @@ class ReviewVerdict:
     """All that one person says of one answer, or that they skip it; `levels` are by the digest of the rubric."""
 
     reviewer: str
-    thumb: str | None = None
     levels: Mapping[str, int] = attrs.field(factory=dict)
     note: str = ""
     skipped: bool = False
@@ -154,7 +153,7 @@ class ReviewVerdict:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is said."""
-        return not (self.thumb or self.levels or self.note)
+        return not (self.levels or self.note)
 
 
 @attrs.frozen
@@ -238,18 +237,14 @@ def clean_name(text: str) -> str:
 
 
 def _said(answer: AnswerForm, rubrics: Mapping[str, Rubric], form: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    given = {key: str(form[f"{answer.name}{key}"]) for key in ("thumb", "note") if f"{answer.name}{key}" in form}
-    thumb = given.get("thumb")
-    if thumb in ("up", "down", "") and (thumb or None) != answer.own.thumb:
-        yield {"kind": "thumb", "thumb": thumb or None}
     for digest, rubric in rubrics.items():
         # `?` is neither a level nor empty, so a field that is not there says nothing.
         level = str(form.get(f"{answer.name}level.{digest}", "?"))
         known = {"": None, **{str(each): each for each in rubric.levels}}
         if level in known and known[level] != answer.own.levels.get(digest):
             yield {"kind": "level", "level": known[level], "metric": rubric.name, "rubric": digest}
-    if "note" in given:
-        note = given["note"].replace("\r\n", "\n").strip()[:LONGEST_NOTE]
+    if f"{answer.name}note" in form:
+        note = str(form[f"{answer.name}note"]).replace("\r\n", "\n").strip()[:LONGEST_NOTE]
         if note != answer.own.note:
             yield {"kind": "note", "note": note or None}
 
@@ -260,8 +255,6 @@ def _verdict(reviewer: str, said: Iterable[Review]) -> ReviewVerdict:
     for review in said:
         if review.rubric is not None and review.level is not None:
             levels[review.rubric] = review.level
-        elif review.kind == "thumb":
-            found["thumb"] = review.thumb
         elif review.kind == "note":
             found["note"] = review.note or ""
         elif review.kind == "skip":

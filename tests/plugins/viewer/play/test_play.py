@@ -88,7 +88,7 @@ def test_a_play_leaves_a_run_that_every_command_reads(project: Project) -> None:
         await play.ask(QuestionInput("one", answer="uno"))
         await play.ask("two")
         run = Run(project.run_directory())
-        run.reviews_file.append([review(run, "weak/only/q1/1", thumb="up")])
+        run.reviews_file.append([review(run, "weak/only/q1/1", note="good")])
 
     played(TALKERS, talk)
 

@@ -13,7 +13,7 @@ import orjson
 from keval.records.scores import Scored
 from keval.records.trial import Trial
 from keval.store.serialization import read_record
-from keval_analysis.findings.effects import Arm, OfArm, OfScorer
+from keval_analysis.findings.effects import Arm, OfArm
 
 Chosen: TypeAlias = Literal["draw", "all", "random", "disagreement", "worst", "one"]
 
@@ -34,12 +34,11 @@ def _brief(review: Review, attribute: attrs.Attribute[str | None], value: str | 
 
 @attrs.frozen
 class Review:
-    """One thing that a person said of one answer: a thumb, a level of a rubric, or a note. A line of reviews.jsonl.
+    """One thing that a person said of one answer: a level of a rubric, or a note. A line of reviews.jsonl.
 
-    `answer` is the `answer_digest` of what was reviewed, and `at` the ISO time in UTC. `kind` says which of `thumb`,
-    `level`, `note` and `skip` the review is; if that is `None`, the reviewer withdraws what they said. A level is of
-    the rubric named `metric`, whose digest in the manifest is `rubric`. Who skips an answer cannot say what it is
-    worth.
+    `answer` is the `answer_digest` of what was reviewed, and `at` the ISO time in UTC. `kind` says which of `level`,
+    `note` and `skip` the review is; if that is `None`, the reviewer withdraws what they said. A level is of the rubric
+    named `metric`, whose digest in the manifest is `rubric`. Who skips an answer cannot say what it is worth.
 
     `blind` says that the reviewer was shown neither agent, condition and scores, nor what others said. `chosen` says
     how the reviewer came to the answer: through a draw of `keval review --sample`, all of them, some at random, those
@@ -50,12 +49,7 @@ class Review:
     answer: str
     reviewer: str = attrs.field(validator=_name)
     at: str
-    kind: Literal["thumb", "level", "note", "skip"] = attrs.field(
-        validator=attrs.validators.in_(("thumb", "level", "note", "skip"))
-    )
-    thumb: Literal["up", "down"] | None = attrs.field(
-        default=None, validator=attrs.validators.optional(attrs.validators.in_(("up", "down")))
-    )
+    kind: Literal["level", "note", "skip"] = attrs.field(validator=attrs.validators.in_(("level", "note", "skip")))
     level: int | None = None
     metric: str | None = None
     rubric: str | None = None
@@ -75,7 +69,7 @@ class Review:
 
     @property
     def said(self) -> Any:
-        """The thumb, level, note or skip; `None` if it is withdrawn."""
+        """The level, note or skip; `None` if it is withdrawn."""
         return getattr(self, self.kind)
 
 
@@ -208,30 +202,17 @@ class JudgeAgreementWithPeople:
 
 @attrs.frozen
 class PeopleAgreement:
-    """How far people agree with each other: on a rubric, or on thumbs if `metric` is `None`.
+    """How far people agree with each other on a rubric.
 
     `alpha` is Krippendorff's for ordinal data over the `n` answers that at least two people reviewed, and `reason` says
     why there is none. `pairs` has each two people who reviewed the same answers, two or more.
     """
 
-    metric: str | None
+    metric: str
     n: int
     alpha: float | None
     reason: str | None
     pairs: tuple[RaterPair, ...]
-
-
-@attrs.frozen
-class ThumbScores(OfScorer):
-    """What a metric or judge gave to answers with a thumb up and down: the means over `up` and `down` thumbs.
-
-    Neutral scores and answers without a score are left out. A mean is `None` where there is no such answer.
-    """
-
-    up: int
-    up_mean: float | None
-    down: int
-    down_mean: float | None
 
 
 @attrs.frozen
@@ -245,11 +226,9 @@ class PeopleLevels:
 
 @attrs.frozen
 class ReviewedArm(OfArm):
-    """What people said of one arm: `answers` that were reviewed, thumbs `up` and `down`, and levels by rubric."""
+    """What people said of one arm: `answers` that were reviewed, and levels by rubric."""
 
     answers: int
-    up: int
-    down: int
     levels: tuple[PeopleLevels, ...] = ()
 
 
@@ -292,7 +271,6 @@ class ReviewFindings:
     uncounted: Mapping[str, int] = attrs.field(factory=dict)
     judges: tuple[JudgeAgreementWithPeople, ...] = ()
     people: tuple[PeopleAgreement, ...] = ()
-    thumbs: tuple[ThumbScores, ...] = ()
     arms: tuple[ReviewedArm, ...] = ()
     drawn: tuple[DrawnArm, ...] = ()
     corrected: tuple[CorrectedEffect, ...] = ()
@@ -301,13 +279,3 @@ class ReviewFindings:
     def blind(self) -> int:
         """How many of the reviews were blind."""
         return sum(each.blind for each in self.reviewers)
-
-    @property
-    def up(self) -> int:
-        """How many thumbs are up."""
-        return sum(arm.up for arm in self.arms)
-
-    @property
-    def down(self) -> int:
-        """How many thumbs are down."""
-        return sum(arm.down for arm in self.arms)

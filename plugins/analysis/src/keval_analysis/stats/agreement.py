@@ -25,7 +25,6 @@ from keval_analysis.findings.reviews import (
     ReviewedArm,
     ReviewerCount,
     ReviewFindings,
-    ThumbScores,
     answer_digest,
     standing,
 )
@@ -209,9 +208,6 @@ def _pairs(graded: Sequence[Graded]) -> tuple[FloatArray, FloatArray]:
     return np.array(people, np.float64), np.array(judge, np.float64)
 
 
-_THUMBS = {"up": 1.0, "down": 0.0}
-
-
 @attrs.define
 class _Answer:
     """An answer that people reviewed, with what scorers gave it; `question` is what intervals count as one."""
@@ -281,8 +277,7 @@ class ReviewTally:
             judge_with_people(entry, self._graded(entry), [*self._manifest.rubrics[entry.rubric or ""].levels])
             for entry in graded
         )
-        people = [_people(None, answers, "thumb", None)]
-        people += [_people(metric, answers, "level", rubric) for rubric, metric in rubrics.items()]
+        people = [_people(metric, answers, rubric) for rubric, metric in rubrics.items()]
         return ReviewFindings(
             answers=len(answers),
             reviews=sum(len({review.reviewer for review in answer.reviews}) for answer in answers),
@@ -299,7 +294,6 @@ class ReviewTally:
                 if found is not None
             ),
             people=tuple(found for found in people if found is not None),
-            thumbs=tuple(_thumbs(self._manifest.scorers, answers)),
             arms=tuple(self._arms(answers, rubrics)),
             drawn=tuple(drawn_arms(self._labels.draws, self._labels.reviews)),
             corrected=tuple(effect for each in labels for effect in each.effects(self._manifest, findings)),
@@ -358,17 +352,12 @@ class ReviewTally:
         for agent in self._manifest.agents:
             for condition in self._manifest.conditions:
                 if found := by_arm.get((agent, condition)):
-                    thumbs = Counter(review.thumb for answer in found for review in answer.reviews if review.thumb)
-                    levels = tuple(_people_levels(found, rubrics))
-                    yield ReviewedArm(agent, condition, len(found), thumbs["up"], thumbs["down"], levels)
+                    yield ReviewedArm(agent, condition, len(found), tuple(_people_levels(found, rubrics)))
 
 
-def _people(metric: str | None, answers: Iterable[_Answer], kind: str, rubric: str | None) -> PeopleAgreement | None:
+def _people(metric: str, answers: Iterable[_Answer], rubric: str) -> PeopleAgreement | None:
     """Return how far people agree with each other; `None` unless two of them reviewed."""
-    columns = []
-    for answer in answers:
-        said = {review.reviewer: review for review in answer.reviews if (review.kind, review.rubric) == (kind, rubric)}
-        columns.append({name: _THUMBS[each.thumb] if each.thumb else each.level for name, each in said.items()})
+    columns = [{each.reviewer: each.level for each in answer.reviews if each.rubric == rubric} for answer in answers]
     names = sorted({name for column in columns for name in column})
     if len(names) < 2:
         return None
@@ -380,19 +369,6 @@ def _people(metric: str | None, answers: Iterable[_Answer], kind: str, rubric: s
         for raters, (first, second) in zip(combinations(names, 2), combinations(rows, 2), strict=True)
     )
     return PeopleAgreement(metric, n, alpha, reason, tuple(pair for pair in pairs if pair.n > 1))
-
-
-def _thumbs(scorers: Iterable[ScorerEntry], answers: Iterable[_Answer]) -> Iterator[ThumbScores]:
-    """Yield for each scorer the mean of what it gave to answers with thumbs up, and with thumbs down."""
-    given = [(review.thumb, answer.scores) for answer in answers for review in answer.reviews if review.thumb]
-    for entry in scorers:
-        values: dict[str, list[float]] = {"up": [], "down": []}
-        for thumb, scores in given:
-            if found := scores.get(entry.scorer):
-                values[thumb].append(_mean(found))
-        up, down = ((len(each), _mean(each) if each else None) for each in values.values())
-        if up[0] or down[0]:
-            yield ThumbScores(*entry.scorer, *up, *down)
 
 
 def _people_levels(answers: Iterable[_Answer], rubrics: dict[str, str]) -> Iterator[PeopleLevels]:

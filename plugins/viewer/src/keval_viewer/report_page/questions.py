@@ -235,7 +235,6 @@ def reviews(report: Report) -> Markup:
     return render(
         "reviews.html",
         texts=texts,
-        names=report.names,
         most_people=_MOST_PEOPLE,
         rubrics=[*dict.fromkeys(each.metric for arm in texts.found.arms for each in arm.levels)],
         notes=notes[::-1][:_MOST_NOTES],

@@ -1,4 +1,4 @@
-// Reviewing by keyboard: a digit gives the level of the marked rubric, u and d a thumb, m goes to the note, n saves, s skips.
+// Reviewing by keyboard: a digit gives the level of the marked rubric, m goes to the note, n saves, s skips.
 const form = document.getElementById("verdicts");
 const groups = [...form.querySelectorAll("[data-rubric]")];
 const dialog = document.getElementById("keys");
@@ -15,14 +15,6 @@ const marked = () => groups.find((group) => group.classList.contains("marked"));
 
 const nextUnsaid = () => groups.find((group) => !isSaid(group));
 
-// The answer that is being reviewed: that of the focus, or of the marked rubric, or the first without a thumb.
-const current = () => {
-  const articles = [...form.querySelectorAll("article")];
-  const focused = document.activeElement.closest("article");
-  const open = articles.find((article) => !isSaid(article.querySelector("[data-thumbs]")));
-  return focused ?? marked()?.closest("article") ?? open ?? articles[0];
-};
-
 const level = (digit) => {
   const group = marked();
   const input = [...(group?.querySelectorAll("input") ?? [])].find((each) => each.value === digit);
@@ -34,13 +26,9 @@ const level = (digit) => {
   return true;
 };
 
-const thumb = (value) => {
-  current().querySelector(`[data-thumbs] input[value=${value}]`).checked = true;
-  return true;
-};
-
+// Of the answer that is being reviewed: that of the focus, or of the marked rubric.
 const note = () => {
-  current().querySelector("textarea").focus();
+  (document.activeElement.closest("article") ?? marked()?.closest("article") ?? form).querySelector("textarea").focus();
   return true;
 };
 
@@ -59,7 +47,7 @@ const skip = () => {
   return true;
 };
 
-const actions = { u: () => thumb("up"), d: () => thumb("down"), m: note, n: send, s: skip, p: back };
+const actions = { m: note, n: send, s: skip, p: back };
 
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
