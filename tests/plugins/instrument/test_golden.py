@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keval import Run, Sample, open_run
-from keval.plugin import StructuredRequest, TrialError
-from keval_instrument.check_folder import Material, WrittenAnswer
+from keval import Run, Sample
+from keval_instrument.check_folder import Material
 from keval_instrument.damages import CONDITIONS, GOLDEN, written_answers
 from keval_instrument.findings import Examined
 from keval_instrument.golden import examine, unnoticed
-from keval_instrument.modelled import modelled_answers
 from tests.conftest import Project
 from tests.instruments import run_of_answers
 
@@ -153,74 +148,3 @@ def test_without_a_run_or_scores_there_is_a_reason(project: Project) -> None:
         examine(Material(damaged=unscored)).reason
         == "no golden answer was scored; basic/latency: it is not known how long the trial took"
     )
-
-
-def test_a_model_damages_golden_answers_where_it_is_asked_to(project: Project, simulated_here: None) -> None:
-    project.write(
-        eval_yaml="""
-        dataset: {path: questions.jsonl}
-        agents: {echo: {type: recorded, path: answers.jsonl}}
-        metrics: [basic/equals]
-        judges: {j: {model: simulated/judge}}
-        check: {model: simulated/writer, samples: 4}
-        """
-    )
-    records = [{"id": key, "question": f"What of {key}?", "answer": golden} for key, golden in GOLDENS.items()]
-    for name, lines in {"questions": records, "answers": [{"id": key, "response": "Yes."} for key in GOLDENS]}.items():
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        (project.root / f"{name}.jsonl").write_text(text, encoding="utf-8")
-
-    outcome = project.keval("check", "eval.yaml", "--only", "golden", "--json")
-
-    assert "simulated/writer made 16 answers" in outcome.stderr
-    run = open_run(Path(outcome.data["runs"]["damaged"]))
-    reworded = [trial.output for trial in run.trials() if trial.condition == "reworded"]
-    assert len(reworded) == 4
-    assert all(text.startswith("As for what was asked: ") for text in reworded)
-
-
-class Replies:
-    """A served model that has its replies already; one that is an error is raised."""
-
-    name = "provider/model"
-
-    def __init__(self, *replies: str | TrialError) -> None:
-        self.replies = iter(replies)
-
-    async def ask(self, request: StructuredRequest, key: str) -> str:
-        reply = next(self.replies)
-        if isinstance(reply, TrialError):
-            raise reply
-        return reply
-
-
-def test_what_a_model_makes_is_used_only_if_it_is_what_was_asked_for() -> None:
-    golden = "Tarn listens on port 7443. It waits 5 minutes."
-    versions = {
-        "reworded": "Tarn can be reached at port 7444, and waits 5 minutes.",
-        "left_out": golden,
-        "added": "Tarn listens on port 7443. It waits 5 minutes. It is written in Fortran.",
-        "negation": " ",
-    }
-    reply = json.dumps({way: {"text": text, "change": "a change"} for way, text in versions.items()})
-    samples = [Sample(f"q{number}", "Which port?", golden) for number in range(4)]
-    answers = [*written_answers(samples, seed=0)]
-    model: Any = Replies(
-        reply, "no JSON", TrialError("cut short", kind="bad_reply"), TrialError("used up", kind="budget")
-    )
-
-    made, found = asyncio.run(modelled_answers(answers, samples, model))
-
-    by_rules = {(each.sample, each.condition): each for each in answers}
-    changed = [each for each in made if each != by_rules[each.sample, each.condition]]
-    assert changed == [WrittenAnswer("q0", "added-1", versions["added"], "a change (by provider/model)")]
-    assert len(made) == len(answers)
-    assert (len(found.made), found.stopped) == (1, "used up")
-    assert found.rejected == {
-        "reworded: numbers or names are not those of the golden answer": 1,
-        "left_out-1: it is not what was asked for": 1,
-        "negation: no text": 1,
-        "a reply that cannot be read": 2,
-    }
-    assert found.told.startswith("provider/model made 1 answer, and 5 others could not be used (1: reworded: numbers")
-    assert found.told.endswith("; it was not asked for more: used up; rules made the rest")

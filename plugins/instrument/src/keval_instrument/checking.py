@@ -17,7 +17,7 @@ import attrs
 
 from keval import Run, RunError
 from keval.cli.console import message_console
-from keval.cli.messages import redactor, tell
+from keval.cli.messages import redactor
 from keval.cli.session import carry_out, run_to_end
 from keval.config.evaluation import Budget
 from keval.config.load import effective, with_data
@@ -36,7 +36,6 @@ from keval_instrument.settings import settings_of
 from keval_report.terminal.progress import Progress
 from keval_report.totals import total_cost
 from keval_report.words import one_line
-from keval_viewer.interactive.served_model import ServedModel
 
 
 def check_config(evaluation: Evaluation, names: Sequence[str], results: Path) -> tuple[Checked, Material]:
@@ -172,13 +171,10 @@ class RunMaker:
     def _damaged(self, samples: Sequence[str]) -> Plan | str:
         from keval_instrument.damages import written_answers  # as all that only some checks need
 
-        evaluation, found = self.plan.evaluation, [self.plan.samples.named(name) for name in samples]
+        found = [self.plan.samples.named(name) for name in samples]
         if all(sample.answer is None for sample in found):
             return "no sample has a golden answer; `dataset.answer_key` names its key"
-        answers = [*written_answers(found, seed=evaluation.execution.seed)]
-        if settings_of(evaluation).model is not None and not self._lacks_scorers:
-            answers = run_to_end(self._by_model(answers, samples))
-        return self._written("damaged", "golden", answers)
+        return self._written("damaged", "golden", [*written_answers(found, seed=self.plan.evaluation.execution.seed)])
 
     def _restyled(self) -> Plan | str:
         from keval_instrument.restyling import restyled_answers
@@ -218,24 +214,6 @@ class RunMaker:
             "budget": attrs.asdict(self.budget),
         }
         return make_plan(attrs.evolve(with_data(evaluation, data), sample_ids=(), limit=None))
-
-    async def _by_model(self, answers: Sequence[WrittenAnswer], samples: Sequence[str]) -> list[WrittenAnswer]:
-        """Have the model that the config names damage golden answers, and count what that takes."""
-        from keval_instrument.modelled import modelled_answers
-
-        evaluation = attrs.evolve(self.plan.evaluation, budget=self.budget)
-        found = [self.plan.samples.named(name) for name in samples]
-        async with ServedModel.open(evaluation, settings_of(evaluation).model, redactor()) as model:
-            made, by_model = await modelled_answers(answers, found, model)
-            tokens, usd = self.budget.tokens, self.budget.usd
-            # This is part of no run, so that `budget_left` does not count it.
-            self.budget = attrs.evolve(
-                self.budget,
-                tokens=None if tokens is None else max(0, tokens - model.tokens),
-                usd=None if usd is None else max(0.0, usd - (model.cost.usd or 0.0)),
-            )
-        tell(by_model.told)
-        return made
 
 
 _WRITER = "written"

@@ -13,14 +13,13 @@ class CheckSettings:
     """What `keval check` examines an evaluation with, and the bounds that it must keep.
 
     So many `samples`, drawn at random, are asked `repetitions` times, and each judge grades an answer
-    `judge_repetitions` times. Golden answers are damaged by rules, and if a `model` is named (`provider/name`), by that
-    too. `budget` is for all that this takes. Each of `bounds` is written as `FIGURE >= NUMBER` or `FIGURE <= NUMBER`.
+    `judge_repetitions` times. `budget` is for all that this takes. Each of `bounds` is written as `FIGURE >= NUMBER` or
+    `FIGURE <= NUMBER`.
     """
 
     samples: int = attrs.field(default=20, validator=ge(1))
     repetitions: int = attrs.field(default=4, validator=ge(1))
     judge_repetitions: int = attrs.field(default=2, validator=ge(1))
-    model: str | None = None
     budget: Budget = attrs.field(factory=Budget)
     bounds: tuple[str, ...] = ()
 

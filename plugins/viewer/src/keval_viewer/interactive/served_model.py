@@ -39,7 +39,7 @@ _LABEL = "model"
 class ServedModel:
     """A model that can be asked, within the budget of its config. Make one with `ServedModel.open`.
 
-    `cost` is what the replies cost so far, `calls` how many there were, and `tokens` what they took at least.
+    `cost` is what the replies cost so far, and `calls` how many there were.
     """
 
     name: str
@@ -50,7 +50,6 @@ class ServedModel:
     _rates: Rates
     cost: Cost = attrs.field(factory=Cost, init=False)
     calls: int = attrs.field(default=0, init=False)
-    tokens: int = attrs.field(default=0, init=False)
     _budget: RunBudget = attrs.field(init=False)
     _retry: RetryPolicy = attrs.field(init=False)
 
@@ -104,7 +103,6 @@ class ServedModel:
             # Counted after an error, too: replies that were of no use are paid as well.
             judgement = builder.judgement()
             self.calls += judgement.model_calls or 0
-            self.tokens += judgement.usage.least
             self.cost = self.cost.plus(self._rates.judgement(_LABEL, judgement))
             self._budget.end_judgement(_LABEL, judgement)
 
