@@ -134,12 +134,12 @@ def evaluation(project: Project) -> None:
 
 
 def history(project: Project) -> None:
-    """Make the runs, and the file of their history, that docs/history.md shows."""
+    """Make the runs, and a file of their history, that docs/history.md shows."""
     rated(project, 1, 0.2, name="support")
     rated(project, 2, 0.8, name="support", prompt="Answer briefly.")
     rated(project, 3, 0.8, name="support", prompt="Answer briefly.", questions=4)
     rated(project, 4, 0.8, name="support", prompt="Answer briefly.")
-    assert 0 == project.keval("history").code
+    assert 0 == project.keval("history", "--sqlite", "history.sqlite").code
 
 
 def recorded_traffic(project: Project, path: str) -> None:
@@ -211,9 +211,9 @@ def test_python_of_a_page_runs(project: Project, simulated_here: None, page: Pat
 def test_the_page_about_the_history_shows_what_is_printed(project: Project) -> None:
     history(project)
     page = ROOT / "docs" / "history.md"
-    root, screen = project.root / "results", io.StringIO()
+    screen = io.StringIO()
 
-    with open_history(root, list_runs(root)) as database:
+    with open_history(list_runs(project.root / "results")) as database:
         trend = trend_of(database, "support", TrendChoice())
         tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     assert trend is not None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-import subprocess
-import sys
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -55,8 +55,7 @@ what changed, in full:
 
 def shown(project: Project, width: int, choice: TrendChoice) -> str:
     """What a terminal of this width shows of the runs."""
-    root = project.root / "results"
-    with open_history(root, list_runs(root)) as database:
+    with open_history(list_runs(project.root / "results")) as database:
         trend = trend_of(database, "rated", choice)
     assert trend is not None
     screen = io.StringIO()
@@ -180,26 +179,15 @@ def test_without_runs_nothing_is_written(project: Project) -> None:
     assert [] == [*project.root.iterdir()]
 
 
-def test_the_file_is_taken_for_no_run(project: Project) -> None:
+def test_all_of_it_is_written_to_a_file_for_other_programs(project: Project) -> None:
     run = rated(project, 1)
-    project.keval("history")
+    told = [project.keval("history", "--sqlite", "all.sqlite").stdout for _ in range(2)]
+    (project.root / "mine.txt").write_text("no database, and longer than its header", encoding="utf-8")
 
-    listed = project.keval("list", "--json").data
+    refused = project.keval("history", "--sqlite", "mine.txt")
 
-    assert (project.root / "results" / "history.sqlite").is_file()
-    assert [run.name] == [each["run"] for each in listed]
-
-
-@pytest.mark.slow
-def test_processes_that_update_it_at_once_have_the_same_history(project: Project) -> None:
-    for day in range(1, 6):
-        rated(project, day)
-    command = [sys.executable, "-m", "keval", "history"]
-
-    def begin() -> subprocess.Popen[str]:
-        return subprocess.Popen(command, cwd=project.root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    ended = [process.communicate(timeout=60) for process in [begin() for _ in range(4)]]
-
-    assert 5 == len(re.findall(r"^2026010\d-\S+  ", ended[0][0], re.MULTILINE))
-    assert [(ended[0][0], "")] * 4 == ended
+    with closing(sqlite3.connect(project.root / "all.sqlite")) as database:
+        found = database.execute("SELECT run, condition, n FROM scores WHERE metric = 'number/rating'").fetchall()
+    assert [(f"rated/{run.name}", condition, 12) for condition in ("baseline", "with_docs")] == found
+    assert [project.keval("history").stdout] * 2 == told
+    assert (2, "error: mine.txt cannot be written: file is not a database\n") == (refused.code, refused.stderr)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
-from keval import RunError, Summary
 from keval.store.run import Run, list_runs
 from keval_analysis.history.database import open_history
 from keval_analysis.history.trends import Trend, TrendChoice, run_before, trend_of
@@ -24,15 +20,13 @@ OLD = Path(__file__).parents[2] / "runs" / "0.1.0"
 
 @contextmanager
 def history(project: Project) -> Iterator[sqlite3.Connection]:
-    root = project.root / "results"
-    with open_history(root, list_runs(root)) as database:
+    with open_history(list_runs(project.root / "results")) as database:
         yield database
 
 
 def rows(project: Project, query: str) -> list[tuple[object, ...]]:
-    """The answer to a query, as any program that reads the file gets it."""
-    with history(project), closing(sqlite3.connect(project.root / "results" / "history.sqlite")) as database:
-        return database.execute(query).fetchall()
+    with history(project) as database:
+        return [tuple(row) for row in database.execute(query)]
 
 
 def trend(project: Project, choice: TrendChoice | None = None) -> Trend:
@@ -60,32 +54,6 @@ def test_runs_of_earlier_versions_are_in_it(project: Project) -> None:
     found = rows(project, "SELECT evaluation, failed, usd FROM runs ORDER BY run")
 
     assert [("support", 2, None), ("interrupted", 0, None)] == found
-
-
-def test_a_run_is_read_again_when_its_summary_changes_and_else_not(project: Project) -> None:
-    summary = rated(project, 1) / "summary.json"
-    rows(project, "SELECT 1")
-    status = summary.stat()
-    text = summary.read_text(encoding="utf-8")
-
-    summary.write_text(text.replace("0.2175", "0.3175"), encoding="utf-8")
-    os.utime(summary, ns=(status.st_atime_ns, status.st_mtime_ns))
-    unchanged = rows(project, "SELECT DISTINCT round(mean, 4) FROM scores WHERE metric = 'number/rating'")
-    os.utime(summary)
-    changed = rows(project, "SELECT DISTINCT round(mean, 4) FROM scores WHERE metric = 'number/rating'")
-
-    assert ([(0.2175,)], [(0.3175,)]) == (unchanged, changed)
-
-
-def test_a_run_that_is_deleted_leaves_every_table(project: Project) -> None:
-    gone = rated(project, 1)
-    tables = [str(name) for (name,) in rows(project, "SELECT name FROM sqlite_master WHERE type = 'table'")]
-    filled = {name for name in tables if rows(project, f"SELECT * FROM {name}")}
-
-    shutil.rmtree(gone)
-
-    assert filled >= {"runs", "arms", "scorers", "scores", "effects", "parts", "files"}
-    assert {} == {name: found for name in tables if (found := rows(project, f"SELECT * FROM {name}"))}
 
 
 def test_what_is_no_finished_run_is_left_out_with_the_reason(project: Project) -> None:
@@ -117,74 +85,6 @@ def test_a_summary_that_fits_into_no_table_is_left_out_alone(project: Project) -
     assert [(f"rated/{whole.name}",)] == rows(project, "SELECT run FROM runs")
     assert [f"rated/{twice.name}", f"rated/{huge.name}"] == [*left]
     assert all(" is damaged: " in reason for reason in left.values())
-
-
-def test_a_file_of_another_version_is_made_anew(project: Project) -> None:
-    rated(project, 1)
-    before = rows(project, "SELECT * FROM scores")
-    with closing(sqlite3.connect(project.root / "results" / "history.sqlite", isolation_level=None)) as database:
-        database.execute("DELETE FROM scores")
-        database.execute("PRAGMA user_version = 1")
-
-    with history(project) as database:
-        found = [tuple(row) for row in database.execute("SELECT * FROM scores")]
-
-    assert before
-    assert before == found
-
-
-def test_a_file_that_is_no_database_is_refused_with_what_to_do(project: Project) -> None:
-    rated(project, 1)
-    path = project.root / "results" / "history.sqlite"
-    path.write_text("no database, and longer than its header", encoding="utf-8")
-
-    with (
-        pytest.raises(RunError, match=r"history\.sqlite cannot be used: file is not a database; remove it"),
-        history(project),
-    ):
-        pass
-
-
-def test_a_directory_that_cannot_be_written_to_has_a_history_in_memory(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = rated(project, 1)
-    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
-
-    with history(project) as database:
-        found = [name for (name,) in database.execute("SELECT run FROM runs")]
-
-    assert [f"rated/{run.name}"] == found
-    assert not (project.root / "results" / "history.sqlite").exists()
-
-
-def test_an_update_that_is_interrupted_keeps_what_was_written_and_goes_on(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for day in (1, 2, 3):
-        rated(project, day)
-    monkeypatch.setattr("keval_analysis.history.database._BATCH", 1)
-    with monkeypatch.context() as patched:
-        patched.setattr(Run, "written_summary", _interrupted_at("20260102-120000-aaaa"))
-        with pytest.raises(KeyboardInterrupt), history(project):
-            pass
-
-    with closing(sqlite3.connect(project.root / "results" / "history.sqlite")) as database:
-        kept = database.execute("SELECT run FROM runs").fetchall()
-
-    assert [("rated/20260101-120000-aaaa",)] == kept
-    assert [(3,)] == rows(project, "SELECT count(*) FROM runs")
-
-
-def _interrupted_at(run: str) -> Callable[[Run], Summary | None]:
-    real: Callable[[Run], Summary | None] = Run.written_summary
-
-    def read(self: Run) -> Summary | None:
-        if self.id == run:
-            raise KeyboardInterrupt
-        return real(self)
-
-    return read
 
 
 def test_a_run_is_held_against_the_latest_that_asked_the_same_questions(project: Project) -> None:

@@ -1,21 +1,16 @@
-"""The SQLite file of a results directory: derived from its finished runs, and brought up to date before it is read."""
+"""A database of finished runs, derived from their manifests and summaries."""
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
-from zlib import crc32
 
 import attrs
-import click
 
-import keval
 from keval.errors import RunError
-from keval.files import open_kept
 from keval.records.manifest import Manifest
 from keval.store.run import Run
 from keval.store.serialization import dump
@@ -24,19 +19,7 @@ from keval_analysis.findings.effects import Effect
 from keval_analysis.findings.summary import ArmTrials, Cost, JudgingTotal, Summary
 from keval_analysis.stats.contrasts import ablated
 
-FILE = "history.sqlite"
-"""The name of the file in the results directory."""
-_NOTED = "histories.sqlite"
-"""In the user's folder for keval: how it left each such file."""
-_MAGIC = b"SQLite format 3\0"
 _SCHEMA = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
-_VERSION = crc32(f"{keval.__version__} {_SCHEMA}".encode()) >> 1
-"""A file that another version has made may lack something, and is made anew. SQLite keeps 31 bits and a sign."""
-_WAIT_SECONDS = 60.0
-"""How long to wait for another process that writes to the file."""
-_BATCH = 50
-"""Runs that are written in one transaction: others need not wait longer, and an interruption loses no more."""
-
 
 Row: TypeAlias = Mapping[str, Any]
 """The values of a row by column. It may have more, which are not kept."""
@@ -46,86 +29,24 @@ UNFINISHED, PLAY = "unfinished", "played"
 
 
 @contextmanager
-def open_history(root: Path, runs: Iterable[Run]) -> Iterator[sqlite3.Connection]:
-    """Open the history of these runs, which are those below `root`, brought up to date.
-
-    Runs whose manifest.json and summary.json have not changed are not read again, if the file is as keval left it for
-    this user: one that came with a results directory may say anything, and is made anew. Where the directory cannot be
-    written to, the history is in memory only. Several processes may do so at once.
-
-    Raises RunError: the file cannot be used.
-    """
-    path = root / FILE
-    try:
-        with ExitStack() as closing_last:
-            with _kept(path) as is_own:
-                # `None` is a history in memory, beside which any file may stay.
-                if is_own is False:
-                    _discard(path)
-                place = ":memory:" if is_own is None else str(path)
-                database = closing_last.enter_context(closing(_connect(place)))
-                database.row_factory = sqlite3.Row
-                _prepare(database)
-                _update(database, {key_of(run): run for run in runs})
-            database.execute("BEGIN")  # all queries see one state, whatever others write
-            yield database
-    except (sqlite3.Error, OSError) as error:
-        raise RunError(f"{path} cannot be used: {error}; remove it, as it is made anew from the runs") from error
-
-
-def _connect(place: str) -> sqlite3.Connection:
+def open_history(runs: Iterable[Run]) -> Iterator[sqlite3.Connection]:
+    """Make a database of these runs in memory, and hold it."""
     # Without an isolation level, `sqlite3` begins no transaction by itself.
-    return sqlite3.connect(place, timeout=_WAIT_SECONDS, isolation_level=None)
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as database:
+        database.row_factory = sqlite3.Row
+        database.executescript(_SCHEMA)
+        for run in runs:
+            _add(database, run)
+        yield database
 
 
-@contextmanager
-def _kept(path: Path) -> Iterator[bool | None]:
-    """Yield whether a file is as keval left it the last time, and note how the block leaves it.
-
-    `None` if it cannot be written, or nothing noted. Others who do the same wait meanwhile. What is noted lies in the
-    user's folder for keval, where no results directory brings anything.
-    """
-    folder, place = Path(click.get_app_dir("keval")), str(path.absolute())
-    if not (os.access(path.parent, os.W_OK) and os.access(path if path.exists() else path.parent, os.W_OK)):
-        yield None
-        return
+def write_history(database: sqlite3.Connection, path: Path) -> None:
+    """Write a database to a file, in the place of what an earlier one had. Raises RunError."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        noted = _connect(str(folder / _NOTED))
-        noted.execute("CREATE TABLE IF NOT EXISTS files (path TEXT PRIMARY KEY, state TEXT)")
-    except (OSError, sqlite3.Error):
-        yield None
-        return
-    with closing(noted):
-        # A write lock from the beginning, for which others wait.
-        noted.execute("BEGIN IMMEDIATE")
-        before = noted.execute("SELECT state FROM files WHERE path = ?", (place,)).fetchone()
-        yield before is not None and before[0] == _inode(path)
-        if (now := _inode(path)) != (before and before[0]):
-            noted.execute("INSERT OR REPLACE INTO files VALUES (?, ?)", (place, now))
-        noted.execute("COMMIT")
-
-
-def _discard(path: Path) -> None:
-    """Remove a history that keval did not leave, with what SQLite would take up beside it, and no other file."""
-    with suppress(FileNotFoundError):
-        if not path.is_symlink():
-            with open_kept(path) as file:
-                # Something else than a database is somebody's own file: it stays, and SQLite refuses it.
-                if file.read(len(_MAGIC)) not in (b"", _MAGIC):
-                    return
-        path.unlink()
-    for ending in ("-journal", "-wal", "-shm"):
-        path.with_name(FILE + ending).unlink(missing_ok=True)
-
-
-def _inode(path: Path) -> str | None:
-    """Return what no copy of a file has, and what changes with every write to it; `None` if there is no file."""
-    try:
-        found = path.lstat()
-    except OSError:
-        return None
-    return f"{found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns}"
+        with closing(sqlite3.connect(path)) as file:
+            database.backup(file)
+    except sqlite3.Error as error:
+        raise RunError(f"{path} cannot be written: {error}") from error
 
 
 def key_of(run: Run) -> str:
@@ -133,63 +54,16 @@ def key_of(run: Run) -> str:
     return f"{run.path.parent.name}/{run.path.name}"
 
 
-def _prepare(database: sqlite3.Connection) -> None:
-    """Make the tables, unless there are those of this version."""
-
-    def is_current() -> bool:
-        (version,) = database.execute("PRAGMA user_version").fetchone()
-        return bool(version == _VERSION)
-
-    if not is_current():
-        database.execute("BEGIN IMMEDIATE")
-        if not is_current():  # another process may have made them meanwhile
-            for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-                database.execute(f'DROP TABLE "{name}"')
-            # `executescript` would commit the transaction first.
-            for statement in _SCHEMA.split(";\n"):
-                database.execute(statement)
-            database.execute(f"PRAGMA user_version = {_VERSION}")
-        database.execute("COMMIT")
-    # Off by default, and ignored within a transaction; rows of all tables are deleted with their run.
-    database.execute("PRAGMA foreign_keys = ON")
-
-
-def _update(database: sqlite3.Connection, runs: dict[str, Run]) -> None:
-    """Read the runs that are new or have changed, and forget those that are gone."""
-    known = dict(database.execute("SELECT run, written FROM files"))
-    changed = [name for name, run in runs.items() if known.get(name) != _written(run)]
-    gone = [name for name in known if name not in runs]
-    stale = [*gone, *changed]
-    for start in range(0, len(stale), _BATCH):
-        database.execute("BEGIN IMMEDIATE")
-        try:
-            for name in stale[start : start + _BATCH]:
-                _renew(database, name, runs.get(name))
-        # An interruption as well: a batch is written as a whole or not at all.
-        except BaseException:
-            database.execute("ROLLBACK")
-            raise
-        database.execute("COMMIT")
-
-
-def _renew(database: sqlite3.Connection, name: str, run: Run | None) -> None:
-    """Put the rows of a run in the place of those that it had."""
-    for table in ("runs", "left_out", "files"):
-        # A name of a table cannot be a parameter; these are our own.
-        database.execute(f"DELETE FROM {table} WHERE run = ?", (name,))  # noqa: S608
-    if run is None:
-        return
-    written = _written(run)  # first, as the run may change while it is read
-    found = finished_rows(Run(run.path), name)  # another object: it keeps its manifest
+def _add(database: sqlite3.Connection, run: Run) -> None:
+    name = key_of(run)
     database.execute("SAVEPOINT one")
     try:
-        _insert(database, found)
+        _insert(database, finished_rows(run, name))
     # Files of others may have what no column takes: a missing value, a larger integer, text that is not UTF-8.
     except (sqlite3.IntegrityError, OverflowError, UnicodeEncodeError) as error:
         database.execute("ROLLBACK TO one")
         _insert(database, left_out(name, f"{run.path} is damaged: {error}; `keval score` makes its summary anew"))
     database.execute("RELEASE one")
-    database.execute("INSERT INTO files VALUES (?, ?)", (name, written))
 
 
 def _insert(database: sqlite3.Connection, tables: Mapping[str, Iterable[Row]]) -> None:
@@ -198,19 +72,6 @@ def _insert(database: sqlite3.Connection, tables: Mapping[str, Iterable[Row]]) -
         values = ", ".join(f":{column}" for column in columns)
         # Both names are of our own schema.
         database.executemany(f"INSERT INTO {table} VALUES ({values})", rows)  # noqa: S608
-
-
-def _written(run: Run) -> str:
-    """Return what changes whenever the files that a history is derived from are written."""
-    states = []
-    for name in ("manifest.json", "summary.json"):
-        try:
-            status = (run.path / name).stat()
-            # Size and time, as every command that opens a history looks at each run.
-            states.append(f"{status.st_size}@{status.st_mtime_ns}")
-        except OSError:
-            states.append("-")
-    return " ".join(states)
 
 
 def finished_rows(run: Run, name: str) -> Mapping[str, Iterable[Row]]:

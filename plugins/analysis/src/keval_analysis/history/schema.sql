@@ -24,7 +24,7 @@ CREATE TABLE runs (
 
 -- What happened in the trials of an agent under a condition. Tokens leave failed attempts out; the cost does not.
 CREATE TABLE arms (
-    run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE,
+    run TEXT NOT NULL REFERENCES runs,
     agent TEXT NOT NULL,
     condition TEXT NOT NULL,
     model TEXT,
@@ -47,7 +47,7 @@ CREATE TABLE arms (
 
 -- What a judge took to grade the answers of an arm.
 CREATE TABLE judging (
-    run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE,
+    run TEXT NOT NULL REFERENCES runs,
     agent TEXT NOT NULL,
     condition TEXT NOT NULL,
     judge TEXT NOT NULL,
@@ -62,7 +62,7 @@ CREATE TABLE judging (
 
 -- Metrics and rubrics, in the order of the config, with their scales. `high` is Infinity on a scale without an end.
 CREATE TABLE scorers (
-    run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE,
+    run TEXT NOT NULL REFERENCES runs,
     position INTEGER NOT NULL,
     metric TEXT NOT NULL,
     judge TEXT,
@@ -77,7 +77,7 @@ CREATE TABLE scorers (
 
 -- The mean of each scorer in each arm, over n samples.
 CREATE TABLE scores (
-    run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE,
+    run TEXT NOT NULL REFERENCES runs,
     agent TEXT NOT NULL,
     condition TEXT NOT NULL,
     metric TEXT NOT NULL,
@@ -98,7 +98,7 @@ CREATE INDEX scores_of ON scores (run);
 -- Paired differences of an arm to another of the same run, over the n samples that both have scores for.
 -- kind is condition (against the baseline), agent (against the first), or that of a contrast: placebo, ablation, change.
 CREATE TABLE effects (
-    run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE,
+    run TEXT NOT NULL REFERENCES runs,
     kind TEXT NOT NULL,
     metric TEXT NOT NULL,
     judge TEXT,
@@ -119,7 +119,7 @@ CREATE INDEX effects_of ON effects (run);
 
 -- The same differences in what an answer takes: metric is seconds, tokens, usd or tool_calls.
 CREATE TABLE expenses (
-    run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE,
+    run TEXT NOT NULL REFERENCES runs,
     kind TEXT NOT NULL,
     metric TEXT NOT NULL,
     agent TEXT NOT NULL,
@@ -136,7 +136,7 @@ CREATE TABLE expenses (
 CREATE INDEX expenses_of ON expenses (run);
 
 CREATE TABLE gates (
-    run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE,
+    run TEXT NOT NULL REFERENCES runs,
     gate TEXT NOT NULL,          -- with the arm that it is about
     kind TEXT NOT NULL,          -- score, resource, effect, expect, regression
     agent TEXT,
@@ -154,7 +154,7 @@ CREATE INDEX gates_of ON gates (run);
 
 -- What the MCP servers of each condition offered, with the SHA-256 of the definitions of their tools.
 CREATE TABLE servers (
-    run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE,
+    run TEXT NOT NULL REFERENCES runs,
     condition TEXT NOT NULL,
     server TEXT NOT NULL,
     tools TEXT NOT NULL,         -- their names, as a JSON array
@@ -164,7 +164,7 @@ CREATE TABLE servers (
 
 -- What a run was made of: models, prompts, contexts, tools, versions, options. Two runs differ where these do.
 CREATE TABLE parts (
-    run TEXT NOT NULL REFERENCES runs ON DELETE CASCADE,
+    run TEXT NOT NULL REFERENCES runs,
     position INTEGER NOT NULL,   -- of the kind; the most important one comes first
     kind TEXT NOT NULL,          -- such as `model of agent`, `prompt of`, `version of`
     name TEXT NOT NULL,          -- such as the agent's label; empty if there is one part of the kind
@@ -176,10 +176,4 @@ CREATE TABLE parts (
 CREATE TABLE left_out (
     run TEXT PRIMARY KEY,
     reason TEXT NOT NULL
-);
-
--- Which state of a run's files was read, so that only those that changed are read again.
-CREATE TABLE files (
-    run TEXT PRIMARY KEY,
-    written TEXT NOT NULL
 );

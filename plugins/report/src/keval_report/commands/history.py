@@ -28,6 +28,7 @@ _LISTED = 10
 @click.option(
     "--changes", multiple=True, metavar="RUN", help="Tell in full what RUN changed; given twice, between two runs."
 )
+@click.option("--sqlite", type=click.Path(path_type=Path, dir_okay=False), help="Also write all to this SQLite file.")
 @results_option
 @json_option
 def command(
@@ -38,6 +39,7 @@ def command(
     conditions: tuple[str, ...],
     limit: int | None,
     changes: tuple[str, ...],
+    sqlite: Path | None,
     output_dir: Path,
     as_json: bool,
 ) -> None:
@@ -45,11 +47,11 @@ def command(
 
     The figures are those of each run's own report. A run is held against the latest earlier one that asked the same
     questions, or else the latest earlier one. Without --metric, the config's first primary metric is followed, or its
-    first. All is derived from the runs, and kept in history.sqlite in the results directory, for other programs, too.
+    first.
     """
     from keval.cli.console import print_json
     from keval.cli.messages import tell
-    from keval_analysis.history.database import open_history
+    from keval_analysis.history.database import open_history, write_history
     from keval_analysis.history.trends import (  # what a run imports need not wait for it
         TrendChoice,
         evaluations_of,
@@ -69,7 +71,9 @@ def command(
         return
     # Programs get all runs; only for people there is a usual limit.
     choice = TrendChoice(metric, agents, conditions, limit or (None if as_json else _LISTED))
-    with open_history(output_dir, runs) as database:
+    with open_history(runs) as database:
+        if sqlite is not None:
+            write_history(database, sqlite)
         known = evaluations_of(database)
         for name in names:
             if name not in known:
@@ -101,7 +105,7 @@ def _print_changes(named: tuple[str, ...], root: Path, *, as_json: bool) -> None
     *others, now = (find_run(name, root) for name in named)
     root = now.path.parents[1]
     if not others:
-        with open_history(root, list_runs(root)) as database:
+        with open_history(list_runs(root)) as database:
             before = run_before(database, key_of(now))
         if before is None:
             told = "is unfinished, or the first of its evaluation; add --changes OTHER to hold it against another run"
