@@ -179,18 +179,6 @@ def test_repetitions_reduce_their_own_share_of_the_variance(notes: Project, repe
     assert "double/length" == found.metric
     assert pytest.approx(variance) == (found.sd or 0.0) ** 2
     assert pytest.approx((variance - 0.05) / variance) == found.repetition_share
-    (decisive,) = [each for each in plan.metrics if each.designs]
-    designs = {each.repetitions: each for each in decisive.designs}
-    assert {1, 2, 3, 5, repetitions} == designs.keys()
-    assert decisive.questions == designs[repetitions].questions
-    assert designs[1].questions > designs[2].questions > designs[3].questions
-    trials = {each.repetitions: each.expense.trials for each in decisive.designs}
-    assert {r: 2 * r * each.questions for r, each in designs.items()} == trials
-    assert [True] == [
-        each.cheapest
-        for each in decisive.designs
-        if each.expense.tokens == min(e.expense.tokens or 0.0 for e in decisive.designs)
-    ]
 
 
 def test_repetitions_that_one_arm_lost_count_in_that_arm_alone(notes: Project) -> None:
@@ -251,5 +239,4 @@ def test_a_primary_metric_needs_fewer_questions_than_one_of_many(notes: Project)
     assert second["questions"] == apart["needed"]["questions"]
     told = " ".join(shown.split())
     assert "with 1 primary and 3 exploratory comparisons, which are judged apart" in told
-    assert "length, repetitions against questions:" in told
     assert "for every primary metric:" in told

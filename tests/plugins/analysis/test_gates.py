@@ -291,30 +291,6 @@ def test_a_regression_of_an_unfinished_run_is_undecided() -> None:
     assert ("undecided", "a run is unfinished") == (result.verdict, result.reason)
 
 
-@pytest.mark.parametrize(
-    ("mean", "stderr", "scale", "text", "flakes"),
-    [
-        (0.85, (0.85 * 0.15 / 9) ** 0.5, Scale(), "m >= 0.8", 0.1798),  # of ten 0/1 scores, seven or fewer pass
-        (0.85, (0.85 * 0.15 / 9) ** 0.5, Scale(), "m > 0.8", 0.4557),
-        (0.7, (0.7 * 0.3 / 9) ** 0.5, Scale(), "m >= 0.8", 0.3828),
-        (0.85, 0.05, Scale(), "m >= 0.8", 0.1587),
-        (4.4, 0.2, Scale(1, 5), "m >= 4", 0.0228),
-        (0.85, 0.0, Scale(), "m >= 0.8", None),
-        (0.85, 0.05, Scale(), "low(m) >= 0.7", None),
-    ],
-)
-def test_a_mean_says_how_often_another_run_would_decide_otherwise(
-    mean: float, stderr: float, scale: Scale, text: str, flakes: float | None
-) -> None:
-    arms = [attrs.evolve(score(*arm, "m", None), mean=mean, stderr=stderr) for arm in ARMS]
-    found = attrs.evolve(SUMMARY, arms=tuple(arms), scorers=(ScorerScale("m", None, scale),))
-    names = Names(("a", "b"), ("base", "docs"), "base", {("m", None): scale})
-
-    result = decide([parse(f"a:docs/{text}" if "(" not in text else text, names)], found)[0]
-
-    assert pytest.approx(flakes, abs=1e-4) == result.flakes
-
-
 def test_what_neither_run_has_is_no_gate() -> None:
     lost = attrs.evolve(effect("a", "m", None, n=0, ci_low=None, ci_high=None), kind="run")
 

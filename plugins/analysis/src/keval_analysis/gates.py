@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
@@ -138,8 +137,8 @@ def _of_resource(gate: Gate, arm: ArmTrials, summary: Summary) -> GateResult:
 
 
 def _of_scores(gate: Gate, arm: ArmTrials, summary: Summary) -> Iterator[GateResult]:
-    graded = {entry.scorer: entry.scale for entry in summary.scorers if entry.metric == gate.metric}
-    for scorer, scale in graded.items():
+    graded = [entry.scorer for entry in summary.scorers if entry.metric == gate.metric]
+    for scorer in graded:
         judge = scorer[1]
         if gate.judge not in (None, judge):
             continue
@@ -149,10 +148,10 @@ def _of_scores(gate: Gate, arm: ArmTrials, summary: Summary) -> Iterator[GateRes
         if gate.is_effect:
             figure = of_effect(_at(arm, scorer, summary.effects))
         else:
-            figure = of_score(next((e for e in summary.arms if _is_of(e, arm, scorer)), None), scale)
+            figure = of_score(next((e for e in summary.arms if _is_of(e, arm, scorer)), None))
         found = _result(gate, figure, about, kind, arm=arm, judge=judge)
         exploratory = bool(summary.primary) and gate.metric not in summary.primary
-        yield attrs.evolve(found, exploratory=exploratory, flakes=_flakes(gate, figure, found.verdict))
+        yield attrs.evolve(found, exploratory=exploratory)
 
 
 def _at(arm: ArmTrials, scorer: Scorer, effects: Iterable[Effect]) -> Effect | None:
@@ -219,31 +218,6 @@ def _holds(gate: Gate, value: float) -> bool:
     # Within a hair of it, a figure is the threshold, so that only the operator decides.
     near = abs(value - gate.threshold) <= _HAIR * max(1.0, abs(gate.threshold))
     return gate.op in (">=", "<=") if near else _COMPARES[gate.op](value, gate.threshold)
-
-
-def _flakes(gate: Gate, figure: Figure, verdict: GateVerdict) -> float | None:
-    """Return the probability that another run decides otherwise, if the mean that was found is the true one.
-
-    Scores that all lie at the ends of their scale are binomial; other means are taken as normal. `None` if no mean
-    decides.
-    """
-    if gate.function != "mean" or verdict == "undecided" or figure.value is None or not figure.stderr:
-        return None
-    from scipy import special  # takes a tenth of a second to import
-
-    rises = gate.op in (">=", ">")
-    if figure.scale is not None and math.isfinite(figure.scale.high):
-        span = figure.scale.high - figure.scale.low
-        share = (figure.value - figure.scale.low) / span
-        # Of all scores on a scale, only those at its ends have so large a variance.
-        if abs((figure.stderr / span) ** 2 * (figure.n - 1) - share * (1 - share)) < _HAIR:
-            at = (gate.threshold - figure.scale.low) / span * figure.n
-            # The most that still lies below the threshold.
-            below = math.ceil(at - _HAIR) - 1 if gate.op in (">=", "<") else math.floor(at + _HAIR)
-            low = float(special.bdtr(below, figure.n, share)) if below >= 0 else 0.0
-            return low if rises == (verdict == "held") else 1 - low
-    low = float(special.ndtr((gate.threshold - figure.value) / figure.stderr))
-    return low if rises == (verdict == "held") else 1 - low
 
 
 def _undecided(written: str, reason: str) -> GateResult:
@@ -348,8 +322,7 @@ class Figure:
     """A figure with its 95 % interval. `lacks` says why it cannot decide, and is empty if it can.
 
     With `at_least`, a part of a total is unknown, and `value` is the rest. With `alike`, all samples have the same
-    value, which has no interval where a scale has no end. `counts` tells what the figure was made of. A mean has its
-    standard error over `n` samples, and a mean score the ends of its scale.
+    value, which has no interval where a scale has no end. `counts` tells what the figure was made of.
     """
 
     value: float | None = None
@@ -359,32 +332,28 @@ class Figure:
     counts: str = ""
     at_least: bool = False
     alike: bool = False
-    n: int = 0
-    stderr: float | None = None
-    scale: Scale | None = None
 
 
-def of_score(entry: ArmScore | None, scale: Scale | None = None) -> Figure:
-    """Return the mean score of an arm, on its scale."""
+def of_score(entry: ArmScore | None) -> Figure:
+    """Return the mean score of an arm."""
     if entry is None:
         return Figure(lacks="the run has no scores of this metric")
     lost = [f"{count} {what}" for count, what in ((entry.neutral, "neutral"), (entry.unscored, "unscored")) if count]
-    found = _mean(entry.mean, entry.ci_low, entry.ci_high, entry.n, lost, stderr=entry.stderr)
-    return attrs.evolve(found, scale=scale)
+    return _mean(entry.mean, entry.ci_low, entry.ci_high, entry.n, lost, alike=entry.stderr == 0)
 
 
 def of_effect(effect: Effect | None) -> Figure:
     """Return the mean difference of an arm to the baseline."""
     if effect is None:
         return Figure(lacks="the run has no effect of this arm against the baseline")
-    return _mean(effect.difference, effect.ci_low, effect.ci_high, effect.n, [], stderr=effect.stderr)
+    return _mean(effect.difference, effect.ci_low, effect.ci_high, effect.n, [], alike=effect.stderr == 0)
 
 
 def _mean(
-    value: float | None, low: float | None, high: float | None, n: int, lost: list[str], *, stderr: float | None
+    value: float | None, low: float | None, high: float | None, n: int, lost: list[str], *, alike: bool
 ) -> Figure:
     lacks = "" if n >= _FEWEST else f"too few samples: {', '.join([f'n = {n}', *lost])}"
-    return Figure(value, low, high, lacks=lacks, alike=stderr == 0, n=n, stderr=stderr)
+    return Figure(value, low, high, lacks=lacks, alike=alike)
 
 
 def of_share(metric: str, arm: ArmTrials) -> Figure:
@@ -485,8 +454,8 @@ def of_drift(drift: JudgeDrift) -> Figure:
     counts = f"{drift.n} anchors, since {drift.against}"
     counts = "; ".join((counts, *(f"changed: {change}" for change in drift.changes)))
     if drift.ci_low is None or drift.ci_high is None:
-        return Figure(abs(drift.difference), counts=counts, n=drift.n)
+        return Figure(abs(drift.difference), counts=counts)
     ends = sorted((abs(drift.ci_low), abs(drift.ci_high)))
     # An interval that includes 0 does not exclude that nothing drifted.
     low = ends[0] if drift.is_sure else 0.0
-    return Figure(abs(drift.difference), low, ends[1], counts=counts, n=drift.n)
+    return Figure(abs(drift.difference), low, ends[1], counts=counts)

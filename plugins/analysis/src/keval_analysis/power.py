@@ -68,15 +68,14 @@ class Forecast:
     seconds: float | None = None
 
 
-def trials_for(plan: Plan, questions: int, repetitions: int | None = None) -> int:
-    """Return how many trials so many questions take, with the planned number of repetitions or another one."""
-    planned = plan.evaluation.execution.num_repetitions
-    return math.ceil(plan.trial_count * questions / len(plan.samples) * (repetitions or planned) / planned)
+def trials_for(plan: Plan, questions: int) -> int:
+    """Return how many trials so many questions take."""
+    return math.ceil(plan.trial_count * questions / len(plan.samples))
 
 
-def forecast(plan: Plan, questions: int, pilot: Pilot | None, repetitions: int | None = None) -> Forecast:
+def forecast(plan: Plan, questions: int, pilot: Pilot | None) -> Forecast:
     """Return what so many questions would take at the pilot's rates."""
-    trials = trials_for(plan, questions, repetitions)
+    trials = trials_for(plan, questions)
     arms = {(arm.agent, arm.condition): arm for arm in pilot.summary.trials if arm.trials} if pilot else {}
     planned = [(agent.label, arm.label) for agent in plan.agents for arm in plan.arms]
     if pilot is None or not all(arm in arms for arm in planned):
@@ -168,16 +167,6 @@ class PowerTarget:
 
 
 @attrs.frozen
-class Design:
-    """So many repetitions, the questions that then show the effect, and what they take."""
-
-    repetitions: int
-    questions: int
-    expense: Forecast
-    cheapest: bool = False
-
-
-@attrs.frozen
 class MetricPower:
     """What the planned run can see by one metric. What is unknown is `None`, and `reason` says why.
 
@@ -187,7 +176,7 @@ class MetricPower:
     `effect`, and `trials` to ask them. `detectable` is what the planned number of questions shows. Both are at the
     level of the `family`, in which `family_size` comparisons are judged together; `questions_primary` would be needed
     if this were the only primary metric. `repetition_share` is the share of the variance that comes from repetitions,
-    which more of them reduce. `designs` weigh repetitions against questions, for the metrics that decide.
+    which more of them reduce.
     """
 
     metric: str
@@ -207,7 +196,6 @@ class MetricPower:
     questions_primary: int | None = None
     detectable: float | None = None
     repetition_share: float | None = None
-    designs: tuple[Design, ...] = ()
     reason: str = ""
 
 
@@ -258,7 +246,6 @@ def plan_power(plan: Plan, wanted: PowerTarget, pilot: Pilot | None = None) -> P
         if key not in alike:
             alike[key] = [*_assumed(plan, wanted, families, about)]
         metrics += [attrs.evolve(each, metric=scorer[0], judge=scorer[1], scale=scale) for each in alike[key]]
-    metrics = _with_designs(plan, wanted, metrics, pilot)
     primary = [power for power in metrics if power.family == "primary"] or metrics
     most = max((power.questions or 0 for power in primary if power.assumed in (None, "usual")), default=0)
     return PowerPlan(
@@ -438,42 +425,3 @@ def _needed(plan: Plan, wanted: PowerTarget, families: _Families, about: MetricP
         questions_primary=primary,
         reason="more than ten million questions" if needed is None else "",
     )
-
-
-_REPETITIONS = (1, 2, 3, 5)
-
-
-def _with_designs(
-    plan: Plan, wanted: PowerTarget, metrics: Sequence[MetricPower], pilot: Pilot | None
-) -> list[MetricPower]:
-    """Add what more and fewer repetitions would take, for the primary metrics, or else the one that needs most."""
-    if pilot is None:
-        return [*metrics]
-    known = [power for power in metrics if power.questions and power.repetition_share is not None]
-    decisive = [power for power in known if power.family == "primary"]
-    if not decisive and known:
-        decisive = [max(known, key=lambda power: power.questions or 0)]
-    return [attrs.evolve(p, designs=_designs(plan, wanted, p, pilot)) if p in decisive else p for p in metrics]
-
-
-def _designs(plan: Plan, wanted: PowerTarget, about: MetricPower, pilot: Pilot) -> tuple[Design, ...]:
-    arm = ((about.metric, about.judge), about.agent, about.condition, about.pilot_n)
-    times = plan.evaluation.execution.num_repetitions
-    widest = next(
-        effect
-        for effect in pilot.summary.effects
-        if (effect.scorer, effect.agent, effect.condition, effect.n) == arm
-        and _scatter(pilot, effect, times)[0] == about.sd
-    )
-    found: list[Design] = []
-    for repetitions in sorted({*_REPETITIONS, times}):
-        changes = _scaled(pilot.differences_of(widest), _scatter(pilot, widest, repetitions)[0])
-        runs = _runs(about, changes, about.family_size, plan.evaluation.execution.seed)
-        questions = runs.questions(about.effect or 0.0, wanted.power)
-        if questions is not None:
-            asked = math.ceil(questions / (about.scored or 1.0) - 1e-9)
-            found.append(Design(repetitions, asked, forecast(plan, asked, pilot, repetitions)))
-    # What is unknown or 0 of one design is so of all, so that all are compared in one unit.
-    prices = [each.expense.usd or each.expense.tokens or each.expense.trials for each in found]
-    least = found[prices.index(min(prices))] if found else None
-    return tuple(attrs.evolve(design, cheapest=design is least) for design in found)

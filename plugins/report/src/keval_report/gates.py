@@ -19,8 +19,6 @@ _ORDER = ("failed", "undecided", "held")
 _STYLES = {"held": "green", "failed": "bold red", "undecided": "yellow"}
 _MOST_UNMET: Mapping[Level, int] = {"first": 3, "explained": 20}
 _MOST_DIGITS = 6
-_SELDOM = 0.01
-"""From which probability on it is told that another run would decide otherwise."""
 
 
 class GateRow(NamedTuple):
@@ -110,11 +108,9 @@ def unmet_texts(unmet: Sequence[UnmetExpectation], most: int = 20) -> list[str]:
 
 
 def _detail(result: GateResult) -> str:
-    """Return what was found, why a gate is undecided, and how often another run would decide otherwise."""
-    flakes = result.flakes or 0.0
-    told = f"another run would decide otherwise in {number(100 * flakes, 0)} of 100" if flakes >= _SELDOM else ""
+    """Return what was found, and why a gate is undecided."""
     mark = "exploratory" if result.exploratory else ""
-    return "; ".join(filter(None, (_found(result), result.reason, told, mark)))
+    return "; ".join(filter(None, (_found(result), result.reason, mark)))
 
 
 def _found(result: GateResult) -> str:

@@ -40,8 +40,7 @@ class GateResult:
     compared with the `threshold`, such as `mean` or `low`. `kind` says what the gate is about: scores, what trials use
     or how they end (a resource), an effect against the baseline, the expectations of samples, the run `against`, or how
     far a judge drifted from that run. `ci_low` and `ci_high` are the interval of `value` at this `level`. `reason` also
-    tells the counts behind a share. A gate is `exploratory` if its metric is not primary. `flakes` is the probability
-    that another run of the same agent and context would get the other verdict, where a mean decides.
+    tells the counts behind a share. A gate is `exploratory` if its metric is not primary.
     """
 
     gate: str
@@ -62,7 +61,6 @@ class GateResult:
     against: str | None = None
     level: float = 0.95
     exploratory: bool = False
-    flakes: float | None = None
 
 
 @attrs.frozen

@@ -177,7 +177,7 @@ def print_power(plan: PowerPlan, console: Console) -> None:
     # Why metrics have no row, once for each reason.
     silent = grouped((power for power in plan.metrics if not power.sd), lambda power: power.reason)
     why = (f"unknown: {', '.join(map(_name, silent[reason]))}: {reason}." for reason in sorted(silent))
-    for line in (*why, *_notes(plan), *_designs(plan), *_expenses(plan)):
+    for line in (*why, *_notes(plan), *_expenses(plan)):
         console.print(safe(line))
 
 
@@ -264,16 +264,6 @@ def _primary(plan: PowerPlan) -> str:
         # Without a pilot, metrics of one scale have the same number.
         return f"{next(iter(needed.values())):,} in the usual case"
     return ", ".join(f"{name} {count:,}" for name, count in needed.items())
-
-
-def _designs(plan: PowerPlan) -> Iterator[str]:
-    """Yield what more and fewer repetitions would take, for the metrics that decide."""
-    for power in plan.metrics:
-        if power.designs:
-            yield f"{_name(power)}, repetitions against questions:"
-        for design in power.designs:
-            mark = " (cheapest)" if design.cheapest else ""
-            yield f"  {counted(design.repetitions, 'repetition')}: {_expense(design.expense, known=True)}{mark}"
 
 
 def _expenses(plan: PowerPlan) -> Iterator[str]:
