@@ -1,91 +1,126 @@
-"""Which parts of a growing file count, whatever moment a listing is of."""
+"""Which bytes of a growing file count, whatever moment a listing is of."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keval_remote.copies import Part, Parts, RunCopy, whole_name
+from keval_remote.copies import RunCopy, part_name
 from keval_remote.objects import Entry, Objects, UnreachableError
 
-FIRST, SECOND, THIRD = Part(1, 0, 0, 10), Part(1, 0, 10, 25), Part(1, 0, 25, 30)
-AGAIN, AND_ON = Part(2, 0, 0, 7), Part(2, 0, 7, 9)
-FURTHER = Part(3, 30, 30, 41)
+FIRST, SECOND = "000000000000-one", "000000000010-two"
+NAME = "trials.jsonl"
+CURRENT = f"{NAME}.parts/current"
+
+
+def put(objects: Objects, generation: str, *parts: tuple[int, bytes]) -> None:
+    for begin, content in parts:
+        objects.write(f"{NAME}.parts/{generation}/{part_name(begin, begin + len(content))}", content)
+
+
+@pytest.fixture
+def objects(tmp_path: Path) -> Objects:
+    (tmp_path / "here").mkdir()
+    return Objects.at(f"file://{tmp_path}/run")
+
+
+def brought(objects: Objects, here: Path) -> str | None:
+    RunCopy(here, objects).fetch()
+    return (here / NAME).read_text(encoding="utf-8") if (here / NAME).exists() else None
 
 
 @pytest.mark.parametrize(
-    ("parts", "base", "count"),
+    ("there", "parts", "expected"),
     [
-        ([], 30, []),
-        ([FIRST, SECOND, THIRD], 0, [FIRST, SECOND, THIRD]),
-        ([FIRST, THIRD], 0, [FIRST]),
-        ([SECOND, THIRD], 0, []),
-        ([FIRST, SECOND, AGAIN], 0, [AGAIN]),
-        ([FIRST, SECOND, AGAIN, AND_ON], 30, [AGAIN, AND_ON]),
-        ([FIRST, SECOND, AND_ON], 0, [FIRST, SECOND]),
-        ([FURTHER], 30, [FURTHER]),
-        ([FURTHER], 41, [FURTHER]),
-        ([FURTHER], 0, []),
-        ([FIRST, SECOND, THIRD, FURTHER], 30, [FURTHER]),
+        ({NAME: b"0123456789"}, [(0, b"ab")], "0123456789"),
+        ({CURRENT: FIRST.encode()}, [(0, b"abc"), (3, b"de"), (5, b"f")], "abcdef"),
+        ({CURRENT: FIRST.encode()}, [(0, b"abc"), (5, b"f")], "abc"),
+        ({CURRENT: FIRST.encode()}, [], ""),
+        ({}, [(0, b"abc")], None),
+        ({NAME: b"0123456789", CURRENT: SECOND.encode()}, [(10, b"ab")], "0123456789ab"),
+        ({NAME: b"0123456789abc", CURRENT: SECOND.encode()}, [(10, b"ab")], "0123456789ab"),
+        ({NAME: b"0123456789", CURRENT: b"torn"}, [(0, b"ab")], "0123456789"),
     ],
     ids=[
-        "none, as after the end",
+        "parts that a killed process left beside the plain object",
         "all",
         "a gap",
-        "the first is missing",
-        "another file in its place",
-        "that grew, over a plain object of before",
-        "another file, of which the first part is not there yet",
+        "another file, which is empty",
+        "a file of which not all is there yet",
         "going on after a plain object",
         "which is settled just now",
-        "without its plain object",
-        "parts that a killed process left beside the plain object",
+        "no generation",
     ],
 )
-def test_the_newest_generation_counts_up_to_its_first_gap(parts: list[Part], base: int, count: list[Part]) -> None:
-    found = Parts.of([part.name for part in reversed(parts)], base)
+def test_the_current_generation_counts_up_to_its_first_gap(
+    objects: Objects, tmp_path: Path, there: dict[str, bytes], parts: Sequence[tuple[int, bytes]], expected: str | None
+) -> None:
+    put(objects, "000000000000-left", (0, b"of before"))
+    put(objects, there.get(CURRENT, FIRST.encode()).decode(), *parts)
+    for name, content in there.items():
+        objects.write(name, content)
 
-    assert count == [*found.parts]
-
-
-def test_the_plain_object_counts_as_soon_as_it_is_whole() -> None:
-    names = [FIRST.name, THIRD.name, whole_name(2)]
-
-    assert Parts((), 2) == Parts.of(names, 30)
-
-
-def test_names_sort_as_their_bytes() -> None:
-    names = [part.name for part in (FIRST, SECOND, THIRD, AGAIN, AND_ON, FURTHER)]
-
-    assert "0001-000000000000-000000000010-000000000025" == SECOND.name
-    assert names == sorted(names)
+    assert expected == brought(objects, tmp_path / "here")
 
 
-def test_a_file_that_is_settled_between_two_listings_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    objects, listing = Objects.at(f"file://{tmp_path}/run"), Objects.list
-    objects.write(f"trials.jsonl.parts/{FIRST.name}", b"0123456789")
+def test_only_what_is_new_is_brought_when_parts_are_added_and_become_a_plain_object(
+    objects: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, read = Objects.read, list[str]()
+
+    def noted(self: Objects, path: str, start: int | None = None, end: int | None = None) -> bytes:
+        content = reading(self, path, start, end)
+        read.append(content.decode())
+        return content
+
+    monkeypatch.setattr(Objects, "read", noted)
+    monkeypatch.setattr(Objects, "download", None)
+    seen = []
+
+    def add(generation: str, begin: int, content: bytes) -> None:
+        put(objects, generation, (begin, content))
+        objects.write(CURRENT, generation.encode())
+        seen.append(brought(objects, tmp_path / "here"))
+
+    add(FIRST, 0, b"abc")
+    add(FIRST, 3, b"de")
+    objects.write(NAME, b"abcdefgh")
+    objects.under(f"{NAME}.parts").remove_all()
+    seen.append(brought(objects, tmp_path / "here"))
+    add("000000000008-on", 8, b"ij")
+
+    assert ["abc", "abcde", "abcdefgh", "abcdefghij"] == seen
+    assert [FIRST, "abc", FIRST, "de", "abcde", "fgh", "000000000008-on", "abcdefgh", "ij"] == read
+
+
+def test_a_file_that_is_settled_between_two_listings_is_there(
+    objects: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listing = Objects.list
+    put(objects, FIRST, (0, b"0123456789"))
+    objects.write(CURRENT, FIRST.encode())
 
     def settling(self: Objects, path: str = "") -> dict[str, Entry]:
-        if path.endswith(".parts"):
-            self.write("trials.jsonl", b"0123456789")
-            self.remove([f"{path}/{FIRST.name}"])
-        return listing(self, path)
+        found = listing(self, path)
+        if ".parts/" in path:
+            self.write(NAME, b"0123456789")
+            self.under(f"{NAME}.parts").remove_all()
+        return found
 
     monkeypatch.setattr(Objects, "list", settling)
-    layouts = RunCopy(tmp_path / "here", objects).layouts()
 
-    assert {"trials.jsonl": 10} == {name: layout.size for name, layout in layouts.items()}
+    assert "0123456789" == brought(objects, tmp_path / "here")
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["there", "removed"])
 def test_a_file_that_is_there_and_cannot_be_brought_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+    objects: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
 ) -> None:
-    objects = Objects.at(f"file://{tmp_path}/run")
-    objects.write("trials.jsonl", b"0123456789")
+    objects.write(NAME, b"0123456789")
 
     def fail(self: Objects, path: str, to: Path) -> None:
         if not is_there:
@@ -94,37 +129,37 @@ def test_a_file_that_is_there_and_cannot_be_brought_is_an_error(
 
     monkeypatch.setattr(Objects, "download", fail)
     monkeypatch.setattr("keval_remote.copies.time.sleep", lambda seconds: None)
-    (tmp_path / "here").mkdir()
     told: Any = pytest.raises(UnreachableError, match=r"/run/trials\.jsonl changes .* while it is read; try it again")
 
     with told if is_there else nullcontext():
         RunCopy(tmp_path / "here", objects).fetch()
 
-    assert not (tmp_path / "here" / "trials.jsonl").exists()
+    assert not (tmp_path / "here" / NAME).exists()
 
 
-def test_scores_are_not_brought_before_their_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_are_not_brought_before_their_trials(
+    objects: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While they are brought, another machine writes on: each time a trial, and then its score."""
-    objects, listing = Objects.at(f"file://{tmp_path}/run"), Objects.list
-    trials, scores, count = "trials.jsonl", ".scores.x.jsonl", 0
+    listing, scores, count = Objects.list, ".scores.x.jsonl", 0
 
     def write_on() -> None:
         nonlocal count
-        for name in (trials, scores):
-            objects.write(f"{name}.parts/{Part(1, 0, 2 * count, 2 * count + 2).name}", b"1\n")
+        for name in (NAME, scores):
+            objects.write(f"{name}.parts/{FIRST}/{part_name(2 * count, 2 * count + 2)}", b"1\n")
+            objects.write(f"{name}.parts/current", FIRST.encode())
         count += 1
 
     def meanwhile(self: Objects, path: str = "") -> dict[str, Entry]:
         found = listing(self, path)
-        if path.endswith(".parts"):
+        if ".parts" in path:
             write_on()
         return found
 
     write_on()
     monkeypatch.setattr(Objects, "list", meanwhile)
     here = tmp_path / "here"
-    here.mkdir()
     RunCopy(here, objects).fetch()
 
-    assert (here / scores).stat().st_size <= (here / trials).stat().st_size
+    assert (here / scores).stat().st_size <= (here / NAME).stat().st_size
     assert 2 == (here / scores).stat().st_size

@@ -1,20 +1,17 @@
 """The copy of a run on this machine: which of its files are as they lie elsewhere, and bringing those that are not.
 
-What was added to a growing file is a part: an object whose name gives its order and its range of bytes. The parts of
-`trials.jsonl` are under `trials.jsonl.parts/`. A name is `GENERATION-ORIGIN-BEGIN-END`. A file that was replaced here
-begins another generation, at byte 0; one that goes on where the plain object ends begins its generation there. So the
-file is the plain object up to the origin of the newest generation whose first part is there, and then the parts of that
-generation, up to the first gap. `GENERATION-whole` says that the plain object is the file by now.
+What was added to a growing file is a part, an object named by its range of bytes. The parts of `trials.jsonl` are under
+`trials.jsonl.parts/GENERATION/`, and `trials.jsonl.parts/current` names the generation that counts: the file is so many
+bytes of the plain object, with which the generation's name begins, and then its parts. A file that was replaced begins
+another generation, which counts when all of it is there. Without `current`, the plain object is the file.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from zlib import crc32
 
@@ -29,20 +26,24 @@ from keval_remote.objects import Entry, Objects, UnreachableError
 
 LEASE = ".lease"
 RECORDING = "recording"
-TAIL = 4096
+PARTS = ".parts"
+CURRENT = "current"
+_GENERATION = re.compile(r"(\d+)-\w+")
+_PART = re.compile(r"(\d+)-(\d+)")
+_TAIL = 4096
 """So many bytes before a place are compared to find out whether a file goes on there or is another one."""
 _STATE = ".mirror.json"
 _BLOCK = 8 << 20
 _TRIES = 5
-"""A run that is settled while it is read is read again so often."""
+"""A file whose parts are removed while it is read is read again so often."""
 
 
 @attrs.frozen
 class Copied:
-    """A file as it was brought: the version of the plain object, the generation of its parts (0: none), its size."""
+    """A file as it was brought: the version of the plain object, or the generation of its parts; and its size."""
 
     version: str
-    generation: int
+    generation: str
     size: int
 
 
@@ -66,16 +67,26 @@ class State:
 
 
 @attrs.frozen
-class Layout:
-    """A file as it lies elsewhere: the plain object, if there is one, and the parts that count."""
+class _Piece:
+    """Bytes `begin` to `end` of a file, which are at the beginning of an object."""
 
-    base: Entry | None
-    parts: Parts
+    name: str
+    begin: int
+    end: int
+
+
+@attrs.frozen
+class _Layout:
+    """A file as it lies elsewhere; see `Copied`."""
+
+    version: str
+    generation: str
+    pieces: list[_Piece]
 
     @property
     def size(self) -> int:
         """The bytes of the file."""
-        return self.parts.parts[-1].end if self.parts.parts else self.base.size if self.base else 0
+        return self.pieces[-1].end if self.pieces else 0
 
 
 @attrs.frozen
@@ -107,123 +118,117 @@ class RunCopy:
         with replacing(self.run / _STATE) as file:
             file.write(dump(state))
 
-    def layouts(self, folder: str = "", wanted: Callable[[str], bool] = bool) -> dict[str, Layout]:
-        """Return the files of the run, or of a folder of it, as they lie elsewhere, by their names.
-
-        Parts are listed only of those that are `wanted`. A lease is a file, too.
-        """
-        listed = self.objects.list(folder)
-        found: dict[str, Layout] = {}
-        for name in {each.removesuffix(FOLDER) if entry.is_folder else each for each, entry in listed.items()}:
-            path, base, parts = f"{folder}/{name}" if folder else name, listed.get(name), Parts()
-            if f"{name}{FOLDER}" in listed and wanted(path):
-                parts = Parts.of(self.objects.list(f"{path}{FOLDER}"), base.size if base else 0)
-                if not parts.parts:  # the plain object was written since the listing
-                    base = self.objects.list(folder).get(name)
-            if (base is not None and not base.is_folder) or parts.newest:
-                found[path] = Layout(base, parts)
-        return found
-
     def fetch(self, *, recording: bool = False) -> None:
         """Bring all files but blobs, and the recording only if it is wanted. Raises UnreachableError."""
-        state, brought, layouts = self.state, dict[str, Copied](), dict[str, Layout]()
+        state, brought, listed = self.state, dict[str, Copied](), dict[str, Entry]()
         for wanted in (_are_scores, _are_no_scores):  # trials are uploaded before their scores
-            layouts = self.layouts(wanted=wanted)
-            found = {name: layout for name, layout in layouts.items() if wanted(name)}
-            if recording and wanted is _are_no_scores:
-                found |= self.layouts(RECORDING)
-            brought |= {name: self._bring(name, layout, state.files.get(name)) for name, layout in found.items()}
-        held = newest(self.objects, LEASE) if any(name.startswith(f"{LEASE}.") for name in layouts) else None
+            listed = self.objects.list()
+            brought |= self._bring_all(filter(wanted, names_in(listed)), listed, state)
+        if recording:
+            there = self.objects.list(RECORDING)
+            brought |= self._bring_all((f"{RECORDING}/{name}" for name in names_in(there)), there, state)
+        held = self._held(listed)
         kept = {name: copied for name, copied in state.files.items() if name.startswith(f"{RECORDING}/")}
         for name in state.files.keys() - brought.keys() - kept.keys():
             (self.run / name).unlink(missing_ok=True)
         if brought or state.files or held:
-            self.keep(State(None, held[1].until if held else 0.0, kept | brought))
+            self.keep(State(None, held, kept | brought))
 
     def fetch_some(self, *names: str) -> None:
         """Bring these files, those that there are. Raises UnreachableError."""
         folder = names[0].rpartition("/")[0]
-        layouts, state = self.layouts(folder, wanted=names.__contains__), self.state
-        held = newest(self.objects, LEASE) if any(name.startswith(f"{LEASE}.") for name in layouts) else None
-        until = state.written_until if folder else held[1].until if held else 0.0
-        brought = {name: self._bring(name, layouts[name], state.files.get(name)) for name in names if name in layouts}
-        files = {**state.files, **brought}
+        listed, state = self.objects.list(folder), self.state
+        until = state.written_until if folder else self._held(listed)
+        there = names_in(listed)
+        found = [name for name in names if name.rpartition("/")[2] in there]
+        files = {**state.files, **self._bring_all(found, listed, state)}
         if files != state.files or until != state.written_until:
             self.keep(attrs.evolve(state, written_until=until, files=files))
-
-    def goes_on(self, name: str, layout: Layout, size: int) -> bool:
-        """Return whether so many bytes of a file are the same here and elsewhere, by the last of them."""
-        begin = max(0, size - TAIL)
-        if layout.parts.parts:
-            last = layout.parts.parts[-1]
-            there = self.objects.read(f"{name}{FOLDER}/{last.name}")[-TAIL:]
-            return size == last.end and there == _range(self.run / name, size - len(there), size)
-        return size <= layout.size and self.objects.read(name, begin, size) == _range(self.run / name, begin, size)
 
     def fetch_blob(self, name: str) -> None:
         """Bring a blob, whose content never changes. Raises UnreachableError."""
         if not (self.run / name).exists():
             self._download(name, self.run / name)
 
-    def _bring(self, name: str, layout: Layout, copied: Copied | None) -> Copied:
-        """Bring a file, or what is new of it, and return what was brought. Raises UnreachableError."""
+    def _held(self, listed: Iterable[str]) -> float:
+        """Return the Unix time until which somebody has the lease of the run; 0 if nobody has."""
+        held = newest(self.objects, LEASE) if any(name.startswith(f"{LEASE}.") for name in listed) else None
+        return held[1].until if held else 0.0
+
+    def _bring_all(self, names: Iterable[str], listed: Mapping[str, Entry], state: State) -> dict[str, Copied]:
+        """Bring files of a folder that was listed, and return what was brought. Raises UnreachableError."""
+        brought = {name: self._bring(name, listed, state.files.get(name)) for name in names}
+        return {name: copied for name, copied in brought.items() if copied is not None}
+
+    def _bring(self, name: str, listed: Mapping[str, Entry], copied: Copied | None) -> Copied | None:
+        """Bring a file, or what is new of it, and return what was brought; `None` if it is not there."""
         for _ in range(_TRIES):
             try:
-                return self._bring_once(name, layout, copied)
-            except FileNotFoundError:  # the run was settled since it was listed
+                layout = self._layout(name, listed)
+                return None if layout is None else self._bring_once(name, layout, copied)
+            except FileNotFoundError:  # it was removed, or brought into another form, since it was listed
                 time.sleep(0.1)
-                layout = self.layouts(name.rpartition("/")[0]).get(name, Layout(None, Parts()))
-        if layout.size:
-            raise UnreachableError(f"{self.objects.url}/{name} changes again and again while it is read; try it again")
-        return Copied("", 0, 0)  # it was removed
+                listed = self.objects.list(name.rpartition("/")[0])
+        raise UnreachableError(f"{self.objects.url}/{name} changes again and again while it is read; try it again")
 
-    def _bring_once(self, name: str, layout: Layout, copied: Copied | None) -> Copied:
-        path, base, parts = self.run / name, layout.base, layout.parts.parts
-        version = base.version if base else ""
+    def _layout(self, name: str, listed: Mapping[str, Entry]) -> _Layout | None:
+        """Return a file of a folder that was listed as it lies elsewhere; `None` if it is not there."""
+        folder, _, own = name.rpartition("/")
+        if f"{own}{PARTS}" in listed:
+            with suppress(FileNotFoundError):
+                generation = self.objects.read(f"{name}{PARTS}/{CURRENT}").decode("ascii", "replace")
+                if match := _GENERATION.fullmatch(generation):
+                    return _Layout("", generation, self._pieces(name, generation, int(match[1])))
+            listed = self.objects.list(folder)  # the plain object was perhaps written since
+        base = listed.get(own)
+        return None if base is None or base.is_folder else _Layout(base.version, "", [_Piece(name, 0, base.size)])
+
+    def _pieces(self, name: str, generation: str, base: int) -> list[_Piece]:
+        pieces, folder = [_Piece(name, 0, base)], f"{name}{PARTS}/{generation}"
+        for part in sorted(self.objects.list(folder)):
+            match = _PART.fullmatch(part)
+            if match and int(match[1]) == pieces[-1].end:
+                pieces.append(_Piece(f"{folder}/{part}", int(match[1]), int(match[2])))
+        return pieces
+
+    def _bring_once(self, name: str, layout: _Layout, copied: Copied | None) -> Copied:
+        path = self.run / name
         here = path.stat().st_size if path.exists() else -1
-        # Somebody has shortened or removed the copy, so that nothing of it can be gone on with.
-        if copied is not None and here < copied.size:
-            copied = None
-        if not parts:
-            if copied is not None and (copied.version, copied.generation) == (version, 0) and here == copied.size:
-                return copied
-            # The run was settled: its parts have become a plain object, of which what is here is the beginning.
-            if copied is not None and copied.generation and self.goes_on(name, layout, copied.size):
-                for begin in range(copied.size, layout.size, _BLOCK):
-                    self._append(path, begin, self.objects.read(name, begin, min(begin + _BLOCK, layout.size)))
-            else:
+        known = copied or Copied("", "", -1)
+        if known == Copied(layout.version, layout.generation, layout.size) and here == known.size:
+            return known
+        # Somebody may have shortened or removed the copy, so that nothing of it can be gone on with.
+        is_longer = (known.generation or layout.generation) and 0 <= known.size <= min(here, layout.size)
+        end = known.size
+        if not is_longer or not (known.generation == layout.generation or self._goes_on(path, layout, end)):
+            if not layout.generation:
                 self._download(name, path)
-            return Copied(version, 0, path.stat().st_size)
-        first, generation = parts[0], parts[0].generation
-        goes_on = copied is not None and (
-            copied.generation == generation
-            or (copied.generation == 0 and copied.version == version and copied.size == first.origin > 0)
-        )
-        if copied is None or not goes_on:
-            if first.origin:
-                self._download(name, path)
-                # The plain object may be longer by now: it was uploaded whole, and its parts are not removed yet.
-                os.truncate(path, first.origin)
-            else:
-                with replacing(path, sync_name=False):
-                    pass
-            copied = Copied(version, generation, first.origin)
-        end = copied.size
-        for part in parts:
-            if part.end > end:
-                content = self.objects.read(f"{name}{FOLDER}/{part.name}")
-                if len(content) != part.end - part.begin:
-                    break  # it is being written, where that takes time
-                self._append(path, end, content[end - part.begin :])
-                end = part.end
-        return Copied(version, generation, end)
-
-    def _append(self, path: Path, end: int, content: bytes) -> None:
+                return Copied(layout.version, "", path.stat().st_size)
+            path.parent.mkdir(exist_ok=True)
+            with replacing(path, sync_name=False):
+                end = 0
         with path.open("r+b") as file:
             # An append that was cut off may have left bytes after the end that is known.
             file.truncate(end)
             file.seek(end)
-            file.write(content)
+            for content in self._read(layout, end, layout.size):
+                file.write(content)
+            return Copied(layout.version, layout.generation, file.tell())
+
+    def _goes_on(self, path: Path, layout: _Layout, size: int) -> bool:
+        """Return whether so many bytes of a file are the same here and elsewhere, by the last of them."""
+        begin = max(0, size - _TAIL)
+        return b"".join(self._read(layout, begin, size)) == _range(path, begin, size)
+
+    def _read(self, layout: _Layout, begin: int, end: int) -> Iterator[bytes]:
+        for piece in layout.pieces:
+            last = min(end, piece.end)
+            for at in range(max(begin, piece.begin), last, _BLOCK):
+                stop = min(at + _BLOCK, last)
+                content = self.objects.read(piece.name, at - piece.begin, stop - piece.begin)
+                if len(content) != stop - at:
+                    return  # it is being written, where that takes time
+                yield content
 
     def _download(self, name: str, path: Path) -> None:
         path.parent.mkdir(exist_ok=True)
@@ -234,6 +239,16 @@ class RunCopy:
             unfinished.replace(path)
         finally:
             unfinished.unlink(missing_ok=True)
+
+
+def names_in(listed: Mapping[str, Entry]) -> set[str]:
+    """Return the names of the files in a listing, which lie there plain or in parts."""
+    return {name.removesuffix(PARTS) for name, entry in listed.items() if entry.is_folder is name.endswith(PARTS)}
+
+
+def part_name(begin: int, end: int) -> str:
+    """Return the name of a part."""
+    return f"{begin:012d}-{end:012d}"
 
 
 def _are_scores(name: str) -> bool:
@@ -252,60 +267,4 @@ def _range(path: Path, begin: int, end: int) -> bytes:
 
 def tail(path: Path, end: int) -> int:
     """Return the checksum of the bytes of a file before a place."""
-    return crc32(_range(path, max(0, end - TAIL), end))
-
-
-FOLDER = ".parts"
-_NAME = re.compile(r"(\d+)-(\d+)-(\d+)-(\d+)")
-_WHOLE = re.compile(r"(\d+)-whole")
-
-
-@attrs.frozen(order=True)
-class Part:
-    """One part of a file: bytes `begin` to `end`."""
-
-    generation: int
-    origin: int
-    begin: int
-    end: int
-
-    @property
-    def name(self) -> str:
-        """The name of the object."""
-        return f"{self.generation:04d}-{self.origin:012d}-{self.begin:012d}-{self.end:012d}"
-
-
-@attrs.frozen
-class Parts:
-    """The parts of a file that count, in their order; none if the plain object is the file."""
-
-    parts: Sequence[Part] = ()
-    newest: int = 0
-
-    @classmethod
-    def of(cls, names: Iterable[str], base_size: int) -> Parts:
-        """Choose the parts that count by the names of all, beside a plain object of so many bytes, 0 without one."""
-        names = [*names]
-        whole = max((int(match[1]) for name in names if (match := _WHOLE.fullmatch(name))), default=0)
-        found = sorted(Part(*map(int, match.groups())) for name in names if (match := _NAME.fullmatch(name)))
-        newest = max([whole, *(part.generation for part in found)])
-        for generation, parts in groupby(reversed(found), lambda part: part.generation):
-            chain = _chain([*parts][::-1])
-            if generation > whole and chain and chain[0].begin == chain[0].origin <= max(base_size, 0):
-                return cls(chain, newest)
-        return cls((), newest)
-
-
-def _chain(parts: Sequence[Part]) -> list[Part]:
-    """Return the parts up to the first gap."""
-    chain: list[Part] = []
-    for part in parts:
-        if chain and part.begin != chain[-1].end:
-            break
-        chain.append(part)
-    return chain
-
-
-def whole_name(generation: int) -> str:
-    """Return the name of the object that says that the plain object is the file."""
-    return f"{generation:04d}-whole"
+    return crc32(_range(path, max(0, end - _TAIL), end))

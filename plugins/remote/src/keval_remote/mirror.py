@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fnmatch
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,9 +20,9 @@ from typing import NamedTuple
 import attrs
 
 from keval.errors import ConfigError
-from keval_remote.copies import FOLDER, RECORDING, Copied, Layout, Part, RunCopy, tail, whole_name
+from keval_remote.copies import CURRENT, PARTS, RECORDING, Copied, RunCopy, names_in, part_name, tail
 from keval_remote.lease import Lease
-from keval_remote.objects import UnreachableError
+from keval_remote.objects import Entry, UnreachableError
 
 _LOG = logging.getLogger(__name__)
 _ORDER = (".scores.*.jsonl", "summary.json", "scores.jsonl", "trials.jsonl", f"{RECORDING}/*")
@@ -77,16 +78,23 @@ class _Stamp(NamedTuple):
 
 @attrs.frozen
 class _Grown:
-    """How much of a growing file was uploaded, with a checksum of its end, and how it lies elsewhere."""
+    """How much of a growing file was uploaded, with a checksum of its end; in parts, if they have a generation.
 
-    generation: int
-    origin: int
-    size: int
-    tail: int
-    in_parts: bool
+    `counts` says whether the generation is the current one.
+    """
+
+    generation: str = ""
+    size: int = 0
+    tail: int = 0
+    counts: bool = False
 
 
-_NOTHING = _Grown(1, 0, 0, 0, in_parts=False)
+_NOTHING = _Grown()
+
+
+def _generation(base: int) -> str:
+    """Return the name of a new generation, which goes on after so many bytes of the plain object."""
+    return f"{base:012d}-{secrets.token_hex(4)}"
 
 
 @attrs.define(eq=False)
@@ -101,6 +109,7 @@ class Mirror:
     is_done: bool = attrs.field(default=False, init=False)
     _whole: dict[str, _Stamp | None] = attrs.field(factory=dict, init=False)
     _grown: dict[str, _Grown] = attrs.field(factory=dict, init=False)
+    _folders: set[str] = attrs.field(factory=set, init=False)
     _since: float = attrs.field(factory=time.monotonic, init=False)
     _blobs: set[str] = attrs.field(factory=set, init=False)
     _blobs_stamp: int = attrs.field(default=0, init=False)
@@ -111,16 +120,19 @@ class Mirror:
     _thread: threading.Thread | None = attrs.field(default=None, init=False)
 
     def begin(self, alike: Mapping[str, Copied]) -> None:
-        """Find out what was uploaded before, of which the files `alike` are known to be, and begin to upload the rest.
-
-        Raises UnreachableError.
-        """
-        layouts = self._copy.layouts() | self._copy.layouts(RECORDING)
-        for name, layout in layouts.items():
+        """Begin to upload what lies there otherwise than here: all but the files `alike`. Raises UnreachableError."""
+        for name, entry in self._listed().items():
+            path, known = self._copy.run / name, alike.get(name)
+            if entry is None:
+                self._folders.add(name)
             if _is_growing(name):
-                self._grown[name] = self._found(name, layout)
-            elif _is_mirrored(name) and layout.base and name in alike and alike[name].version == layout.base.version:
-                self._whole[name] = _stamp(self._copy.run / name)
+                self._grown[name] = _NOTHING
+                if known is not None and path.exists():
+                    self._grown[name] = _Grown(
+                        known.generation, known.size, tail(path, known.size), bool(known.generation)
+                    )
+            if _is_mirrored(name) and known is not None and not known.generation:
+                self._whole[name] = _stamp(path)
         self._blobs = {*self._copy.objects.list(_BLOBS)}
         self._lease.keep(self._lost)
         self._thread = threading.Thread(target=self._work, name="keval mirror", daemon=True)
@@ -141,10 +153,19 @@ class Mirror:
     def copied(self) -> dict[str, Copied]:
         """Return what is here as it lies elsewhere, after the end. Raises UnreachableError."""
         found: dict[str, Copied] = {}
-        for name, layout in (self._copy.layouts() | self._copy.layouts(RECORDING)).items():
+        for name, entry in self._listed().items():
             stamp = _stamp(self._copy.run / name)
-            if layout.base is not None and stamp is not None and layout.base.size == stamp.size and _is_mirrored(name):
-                found[name] = Copied(layout.base.version, 0, stamp.size)
+            if entry is not None and stamp is not None and entry.size == stamp.size and _is_mirrored(name):
+                found[name] = Copied(entry.version, "", stamp.size)
+        return found
+
+    def _listed(self) -> dict[str, Entry | None]:
+        """Return the files that lie elsewhere; `None` stands for one that has parts."""
+        found = dict[str, Entry | None]()
+        for folder in ("", f"{RECORDING}/"):
+            listed = self._copy.objects.list(folder.rstrip("/"))
+            found |= {f"{folder}{name}": listed.get(name) for name in names_in(listed)}
+            found |= {f"{folder}{name}": None for name in names_in(listed) if f"{name}{PARTS}" in listed}
         return found
 
     def _work(self) -> None:
@@ -211,7 +232,8 @@ class Mirror:
 
     def _mirror(self, name: str, stamp: _Stamp, *, all_of_it: bool) -> None:
         if _is_growing(name):
-            self._grow(name, stamp, all_of_it=all_of_it)
+            if not all_of_it or self._grown.get(name, _NOTHING).generation:  # else it is uploaded whole at once
+                self._grow(name, stamp)
             if all_of_it:
                 self._settle(name)
         elif self._whole.get(name) != stamp and _stamp(self._copy.run / name) == stamp:
@@ -238,77 +260,47 @@ class Mirror:
         self._put(f"{_BLOBS}/{name}")
         return name
 
-    def _found(self, name: str, layout: Layout) -> _Grown:
-        """Return how much of a growing file was uploaded before; of another file that was in its place, nothing."""
-        path, parts, size = self._copy.run / name, layout.parts, layout.size
-        if not path.exists() or path.stat().st_size < size or not self._copy.goes_on(name, layout, size):
-            # A negative origin has `_grow` begin another generation.
-            return _Grown(parts.newest, -1, 0, 0, in_parts=True)
-        if parts.parts:
-            return _Grown(parts.newest, parts.parts[0].origin, size, tail(path, size), in_parts=True)
-        return _Grown(parts.newest + 1, size, size, tail(path, size), in_parts=parts.newest > 0)
-
-    def _grow(self, name: str, stamp: _Stamp, *, all_of_it: bool) -> None:
+    def _grow(self, name: str, stamp: _Stamp) -> None:
         """Upload parts of a growing file; one that is another file than before begins a generation of its own."""
-        path, known = self._copy.run / name, self._grown.setdefault(name, _NOTHING)
+        path, known = self._copy.run / name, self._grown.get(name, _NOTHING)
         # A file that was written anew may be longer than before, which only its content tells.
-        if known.origin < 0 or stamp.size < known.size or tail(path, known.size) != known.tail:
-            self._begin_again(name, stamp, known)
-        elif known.in_parts or not all_of_it:  # else it is uploaded whole at once
-            for begin, end in self._pieces(path, known.size, stamp.size):
-                self._put_part(name, Part(known.generation, known.origin, begin, end))
-                known = attrs.evolve(known, size=end, tail=tail(path, end), in_parts=True)
-                # After each part, so that none is uploaded twice when the next one fails.
-                self._grown[name] = known
+        is_other = stamp.size < known.size or tail(path, known.size) != known.tail
+        if is_other:
+            known = _Grown(_generation(0))
+        for content in self._pieces(path, known.size, stamp.size):
+            if not known.generation:
+                known = attrs.evolve(known, generation=_generation(known.size))
+            end = known.size + len(content)
+            self._write(f"{name}{PARTS}/{known.generation}/{part_name(known.size, end)}", content)
+            # After each part, so that none is uploaded twice when the next one fails.
+            known = self._grown[name] = attrs.evolve(known, size=end, tail=tail(path, end))
+        if known.generation:
+            self._folders.add(name)
+            if not known.counts:
+                self._write(f"{name}{PARTS}/{CURRENT}", known.generation.encode())
+            self._grown[name] = attrs.evolve(known, counts=True)
 
-    def _begin_again(self, name: str, stamp: _Stamp, known: _Grown) -> None:
-        """Upload a file in a new generation, which counts when its first part is there; so that comes last."""
-        path, generation = self._copy.run / name, known.generation + 1
-        pieces = [*self._pieces(path, 0, stamp.size)]
-        for begin, end in reversed(pieces):
-            self._put_part(name, Part(generation, 0, begin, end))
-        size = pieces[-1][1] if pieces else 0
-        if not pieces:
-            self._put_part(name, Part(generation, 0, 0, 0))
-        self._grown[name] = _Grown(generation, 0, size, tail(path, size), in_parts=True)
-
-    def _pieces(self, path: Path, begin: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the ranges in which a part of a file is uploaded: whole lines, where it has lines."""
-        with path.open("rb") as file:
-            while begin < end:
+    def _pieces(self, path: Path, begin: int, end: int) -> Iterator[bytes]:
+        """Yield what is uploaded as a part each: whole lines, where a file has lines."""
+        while begin < end:
+            with path.open("rb") as file:
                 file.seek(begin)
-                block = file.read(min(self._settings.part_bytes, end - begin))
-                stop = begin + len(block)
+                content = file.read(min(self._settings.part_bytes, end - begin))
                 if path.suffix == ".jsonl":
-                    while b"\n" not in block and stop < end:
-                        block = file.read(min(self._settings.part_bytes, end - stop))
-                        stop += len(block)
-                    stop -= len(block) - block.rfind(b"\n") - 1
-                    if b"\n" not in block:
+                    lines = content[: content.rfind(b"\n") + 1]
+                    content = lines or content + file.readline(end - begin - len(content))
+                    if not content.endswith(b"\n"):
                         return
-                yield begin, stop
-                begin = stop
-
-    def _put_part(self, name: str, part: Part) -> None:
-        with (self._copy.run / name).open("rb") as file:
-            file.seek(part.begin)
-            content = file.read(part.end - part.begin)
-        if self._lease.assure():
-            self._copy.objects.write(f"{name}{FOLDER}/{part.name}", content)
-            self._moved()
+            yield content
+            begin += len(content)
 
     def _settle(self, name: str) -> None:
         """Upload a growing file whole, and remove its parts."""
-        known, stamp = self._grown.get(name), _stamp(self._copy.run / name)
-        was_whole = known is not None and not known.in_parts and known.origin == known.size == (stamp and stamp.size)
-        if stamp is None or was_whole or self._whole.get(name) == stamp:
-            return
-        self._put(name)
-        if known is not None and known.in_parts:
-            marker = f"{name}{FOLDER}/{whole_name(known.generation + 1)}"
-            self._copy.objects.write(marker, b"")
-            self._remove_parts(name, last=marker)
-        self._whole[name] = stamp
+        stamp = _stamp(self._copy.run / name)
+        if self._whole.get(name) != stamp:
+            self._put(name)
+            self._whole[name] = stamp
+        self._remove_parts(name)
 
     def _remove(self, name: str) -> None:
         """Remove a file that is gone here."""
@@ -317,13 +309,17 @@ class Mirror:
         self._whole.pop(name, None)
         self._grown.pop(name, None)
 
-    def _remove_parts(self, name: str, last: str = "") -> None:
-        folder, objects = f"{name}{FOLDER}", self._copy.objects
-        parts = [f"{folder}/{part}" for part in objects.list(folder)]
-        # The marker goes last: without it, parts that are left would count again.
-        objects.remove([part for part in parts if part != last])
-        objects.remove([last] if last else [])
-        objects.remove_folder(folder)
+    def _remove_parts(self, name: str) -> None:
+        if name in self._folders and self._lease.assure():
+            # Without it the plain object counts, whatever of the parts is left.
+            self._copy.objects.remove([f"{name}{PARTS}/{CURRENT}"])
+            self._copy.objects.under(f"{name}{PARTS}").remove_all()
+            self._folders.remove(name)
+
+    def _write(self, name: str, content: bytes) -> None:
+        if self._lease.assure():
+            self._copy.objects.write(name, content)
+            self._moved()
 
     def _put(self, name: str) -> None:
         if self._lease.assure():

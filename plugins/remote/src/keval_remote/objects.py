@@ -171,12 +171,6 @@ class Objects:
             if self._files.exists(self._root):
                 self._files.rm(self._root, recursive=True)
 
-    def remove_folder(self, path: str) -> None:
-        """Remove a folder that is empty, where the file system has folders."""
-        with self._explained():
-            if not self._files.async_impl and self._files.isdir(self._path(path)):
-                self._files.rmdir(self._path(path))
-
     def _replacing(self, path: str, write: Callable[[str], None]) -> None:
         # Object stores show an object once it is whole; a file would be seen while it is written.
         if not isinstance(self._files, LocalFileSystem):
