@@ -32,7 +32,6 @@ READERS = {
     *(f"agents/gadk/src/keval_gadk/{name}.py" for name in ("anthropic_client", "gemini_client", "toolset")),
     *(f"agents/ms/src/keval_ms/{name}.py" for name in ("conversation", "tools")),
     # What the user chose to export to, and a server of the example.
-    "plugins/exports/src/keval_exports/otlp.py",
     "plugins/weather/src/keval_weather/openweather.py",
 }
 

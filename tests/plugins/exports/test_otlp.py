@@ -1,16 +1,12 @@
-"""`keval export --format otlp`: traces and logs that OpenTelemetry's own messages take, in a file or over HTTP."""
+"""`keval export --format otlp`: traces and logs that OpenTelemetry's own messages take."""
 
 from __future__ import annotations
 
 import base64
 import json
-import re
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import attrs
@@ -26,7 +22,7 @@ from keval import Run, Sample, ToolCall, Transcript, Trial
 from keval_exports.otlp import Otlp
 from keval_exports.otlp_records import Trace
 from tests.conftest import Project
-from tests.plugins.exports.conftest import HOSTILE, prepare
+from tests.plugins.exports.conftest import HOSTILE
 
 IDS = {"traceId", "spanId", "parentSpanId"}
 """What OTLP writes in hexadecimal, and Protocol Buffers' own JSON in base64."""
@@ -228,123 +224,3 @@ def test_a_run_that_tells_no_times_begins_its_traces_with_the_run(hostile: Run) 
     assert 1_500_000_000 == int(spans[0]["endTimeUnixNano"]) - int(spans[0]["startTimeUnixNano"])
     assert 3 == trace.untold()
     assert hostile.manifest.started == datetime.fromtimestamp(trace.start, UTC).isoformat(timespec="seconds")
-
-
-@attrs.define
-class Collector:
-    """An OTLP server: what it was sent, and how it answers next."""
-
-    url: str = ""
-    requests: list[tuple[str, dict[str, str], bytes]] = attrs.field(factory=list)
-    answers: list[tuple[int, dict[str, str], bytes]] = attrs.field(factory=list)
-
-    def bodies(self, signal: str) -> list[bytes]:
-        return [body for path, _, body in self.requests if path == f"/v1/{signal}"]
-
-
-@pytest.fixture
-def collector() -> Iterator[Collector]:
-    here = Collector()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            here.requests.append((self.path, headers, body))
-            status, told, answer = here.answers.pop(0) if here.answers else (200, {}, b"{}")
-            self.send_response(status)
-            for name, value in {"content-length": str(len(answer)), **told}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        here.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield here
-        server.shutdown()
-        thread.join()
-
-
-def test_a_server_is_sent_what_the_files_would_have(
-    project: Project, hostile: Run, exported: Exported, collector: Collector, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("keval_exports.otlp._LARGEST", 20_000)
-    headers = {"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20of-a-token, x-project = odd "}
-
-    outcome = project.keval(
-        "export", str(hostile.path), "--format", "otlp", "--endpoint", f"{collector.url}/", "--json", env=headers
-    )
-
-    assert 0 == outcome.code, outcome.stderr
-    spans, records = spans_in(collector.bodies("traces")), records_in(collector.bodies("logs"))
-    assert (exported.spans, exported.records) == (spans, records)
-    assert 1 < len(collector.bodies("traces")) < len(exported.roots)
-    sent = f"sent 68 traces with {len(spans)} spans, and 248 scores, to {collector.url}"
-    assert ([], sent) == (outcome.data["files"], outcome.data["sent"])
-    assert sent in outcome.stderr
-    assert {("application/json", "Bearer of-a-token", "odd")} == {
-        (told["content-type"], told["authorization"], told["x-project"]) for _, told, _ in collector.requests
-    }
-    assert not (hostile.path / "export" / "otlp").exists()
-
-
-def test_a_busy_server_is_asked_again_and_what_it_refused_is_told(
-    project: Project, hostile: Run, collector: Collector
-) -> None:
-    refused = {"partialSuccess": {"rejectedSpans": "3", "errorMessage": "too old"}}
-    collector.answers = [(503, {"retry-after": "0"}, b"later"), (200, {}, json.dumps(refused).encode())]
-
-    outcome = project.keval("export", str(hostile.path), "--format", "otlp", "--endpoint", collector.url)
-
-    assert (0, "") == (outcome.code, outcome.stdout)
-    assert f"note: {collector.url} refused 3 spans: too old" in outcome.stderr.splitlines()
-    assert collector.requests[0] == collector.requests[1]
-
-
-@pytest.mark.parametrize(
-    ("status", "told"),
-    [(401, r"answered 401: who are you\?"), (413, "answered 413: Request Entity Too Large|Content Too Large")],
-)
-def test_a_server_that_refuses_is_told_with_the_remedy(
-    project: Project, hostile: Run, collector: Collector, status: int, told: str
-) -> None:
-    collector.answers = [(status, {}, b"who are you?" if status == 401 else b"")]
-
-    outcome = project.keval("export", str(hostile.path), "--format", "otlp", "--endpoint", collector.url)
-
-    remedy = "; check --endpoint, and the headers in OTEL_EXPORTER_OTLP_HEADERS\n"
-    assert (2, "", 1) == (outcome.code, outcome.stdout, len(collector.requests))
-    assert re.fullmatch(rf"error: {re.escape(collector.url)}/v1/traces ({told}){re.escape(remedy)}", outcome.stderr)
-
-
-def test_a_server_that_is_not_there_is_told_without_its_password(project: Project, hostile: Run) -> None:
-    outcome = project.keval(
-        "export", str(hostile.path), "--format", "otlp", "--endpoint", "http://user:secret-word@127.0.0.1:1"
-    )
-
-    assert (2, "") == (outcome.code, outcome.stdout)
-    assert outcome.stderr.startswith("error: http://127.0.0.1:1/v1/traces cannot be reached: ")
-    assert "secret-word" not in outcome.stderr
-
-
-@pytest.mark.parametrize("endpoint", ["localhost:4318", "ftp://here", "http://", "http://here:port", "http://[::1"])
-def test_an_endpoint_that_is_none_is_refused(project: Project, hostile: Run, endpoint: str) -> None:
-    outcome = project.keval("export", str(hostile.path), "--format", "otlp", "--endpoint", endpoint)
-
-    assert (2, "") == (outcome.code, outcome.stdout)
-    assert outcome.stderr.startswith("error: --endpoint: 'endpoint' must be the URL of an OTLP/HTTP server")
-
-
-def test_a_run_without_trials_sends_nothing(project: Project, collector: Collector) -> None:
-    run = prepare(project, questions=[{"id": "only", "question": "?", "level": 1}])
-    run.trials_file.write_bytes(b"")
-
-    exported = Otlp(endpoint=collector.url).export(run, project.root / "out")
-
-    assert ([], ()) == (collector.requests, exported.left_out)
-    assert f"sent 0 traces with 0 spans, and 0 scores, to {collector.url}" == exported.sent
