@@ -42,12 +42,6 @@ def trials_of(run: Run, sample: str) -> list[TrialKey]:
     return [ranking.key(index.ranks[place]) for place in places]
 
 
-def asked_samples(run: Run) -> list[str]:
-    """Return the ids of the samples that trials are of, in the order of the dataset. Raises RunError."""
-    (arms, stride), samples = _steps(run), run.samples.ids
-    return [samples[at] for at in sorted({rank % stride // arms for rank in run.known_trials.index.ranks})]
-
-
 def _steps(run: Run) -> tuple[int, int]:
     """Return how far the ranks of an arm's trials of neighbouring samples are apart, and those of its repetitions."""
     # As `Ranking` counts, which has one place more of each for what the run does not have.

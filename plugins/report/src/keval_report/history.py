@@ -1,4 +1,4 @@
-"""The history of evaluations: in words, in the terminal and for programs, and in full what one run changed."""
+"""The history of evaluations: in the terminal and for programs, and in full what one run changed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 from rich.cells import cell_len
@@ -23,9 +23,8 @@ from keval.store.serialization import to_plain
 from keval_analysis.composition import TEXTS, PartChange, what_differs
 from keval_analysis.findings.formats import decimals_of
 from keval_analysis.history.database import PLAY, UNFINISHED
-from keval_analysis.history.trends import Trend, TrendPoint, TrendRun, TrendSeries
+from keval_analysis.history.trends import Trend, TrendPoint, TrendRun
 from keval_report.contexts import SHORT
-from keval_report.means import column_parts
 from keval_report.terminal.comparison import difference_lines
 from keval_report.terminal.console import print_sections
 from keval_report.words import display_names, fitted, one_line, padded, picked, run_name, with_units
@@ -52,72 +51,16 @@ def left_out_texts(left_out: Mapping[str, str]) -> Iterator[str]:
     yield from (f"skipped: {why}" for why in left_out.values() if why not in means)
 
 
-@attrs.frozen
-class HistoryCell:
-    """A point as text, such as `0.57 [0.44, 0.67] n=12`, and whether its step is to the better or the worse."""
-
-    text: str
-    point: TrendPoint | None = None
-    verdict: Literal["better", "worse", ""] = ""
-
-
-@attrs.frozen
-class HistoryRow:
-    """A run of a table: a cell for each series, what is special about the run, and what it changed, in a few words."""
-
-    run: TrendRun
-    cells: tuple[HistoryCell, ...]
-    remarks: tuple[str, ...]
-    changes: tuple[str, ...]
-
-
-@attrs.frozen
-class HistoryTable:
-    """A trend in words: `metric` names it, and `titles` are agent and condition by series.
-
-    The rows are newest first. All models of a `simulated` table were simulated, which no row remarks.
-    """
-
-    trend: Trend
-    metric: str
-    others: Mapping[Scorer, str]
-    titles: tuple[tuple[str, str], ...]
-    rows: tuple[HistoryRow, ...]
-    simulated: bool
-
-
-def history_table(trend: Trend) -> HistoryTable:
-    """Return a trend in words."""
-    names = display_names([trend.scorer, *(entry.scorer for entry in trend.others)])
-    less = ", less is better" if trend.scale.better == "lower" else ""
-    simulated = all(run.simulated for run in trend.runs)
-    places = decimals_of(point.value for run in trend.runs for point in run.points.values())
-    rows = []
-    for run in trend.runs:
-        cells = tuple(_cell(run.points.get(series), run, trend, places) for series in trend.series)
-        rows.append(HistoryRow(run, cells, tuple(_remarks(run, simulated=simulated)), tuple(change_texts(run.changes))))
-    metric = with_units(names[trend.scorer], trend.scale) + less
-    others = {entry.scorer: names[entry.scorer] for entry in trend.others}
-    return HistoryTable(trend, metric, others, tuple(map(_titles, trend.series)), tuple(rows), simulated)
-
-
-def _titles(series: TrendSeries) -> tuple[str, str]:
-    return one_line(series.agent), one_line(series.condition)
-
-
-def _cell(point: TrendPoint | None, run: TrendRun, trend: Trend, places: int) -> HistoryCell:
-    """Return a figure with its interval, and the number of samples where it is not over all of a run's."""
+def _cell(point: TrendPoint | None, run: TrendRun, arrows: Mapping[str, str], places: int) -> str:
+    """Return a figure with its interval and step, and the number of samples where it is not over all of a run's."""
     if point is None or point.value is None:
-        return HistoryCell("–")
+        return "–"
     parts = [number(point.value, places)]
     if within := interval(point.ci_low, point.ci_high, places):
         parts.append(within)
     if point.n != run.samples:
         parts.append(f"n={point.n}")
-    verdict: Literal["better", "worse", ""] = ""
-    if point.step is not None:
-        verdict = "better" if (point.step == "higher") == (trend.scale.better == "higher") else "worse"
-    return HistoryCell(" ".join(parts), point, verdict)
+    return " ".join(parts) + (arrows[point.step] if point.step else "")
 
 
 def _remarks(run: TrendRun, *, simulated: bool) -> Iterator[str]:
@@ -175,8 +118,8 @@ def _versions(changes: Sequence[PartChange]) -> Iterator[str]:
         yield f"versions of {len(others)} other packages"
 
 
-_STYLES = {"better": "green", "worse": "red", "": ""}
 _GAP = 3
+_NARROWEST = 12
 _HEADS = ("run", "questions")
 _TITLES = 2
 """Lines above the points of a column: agent and condition."""
@@ -209,68 +152,99 @@ def print_history(trends: Iterable[Trend], console: Console, root: Path) -> None
     """Print a table for each evaluation: a line for each run, the newest first, and below it what it changed."""
     arrows = {"higher": " ^", "lower": " v"} if console.options.ascii_only else {"higher": " ↑", "lower": " ↓"}
     trends = [*trends]
-    tables = [history_table(trend) for trend in trends]
-    simulated = all(table.simulated for table in tables)
+    simulated = all(map(_is_simulated, trends))
     sections = [
         [_simulated(console.width)] if simulated else [],
-        *([*_title(each, console.width, simulated), *_table(each, arrows, console.width)] for each in tables),
+        *([*_title(each, console.width, simulated), *_table(each, arrows, console.width)] for each in trends),
         _latest(trends, root, console.width),
-        _notes(tables, arrows, root),
+        _notes(trends, arrows, root),
     ]
     print_sections([fitted(section, console.width) for section in sections], console)
+
+
+def _is_simulated(trend: Trend) -> bool:
+    return all(run.simulated for run in trend.runs)
 
 
 def _simulated(width: int) -> Text:
     return Text("SIMULATED MODEL: shows that keval works, not what a model can do"[:width], "bold yellow")
 
 
-def _title(table: HistoryTable, width: int, told: bool) -> Iterator[Text]:
+def _title(trend: Trend, width: int, told: bool) -> Iterator[Text]:
     """Yield what is shown, and that models were simulated unless that was `told`."""
-    yield Text(f"{one_line(table.trend.evaluation)}: {table.metric}, mean and 95 % interval", "bold")
-    if table.simulated and not told:
+    metric = with_units(_names(trend)[trend.scorer], trend.scale)
+    less = ", less is better" if trend.scale.better == "lower" else ""
+    yield Text(f"{one_line(trend.evaluation)}: {metric}{less}, mean and 95 % interval", "bold")
+    if _is_simulated(trend) and not told:
         yield _simulated(width)
 
 
-def _table(table: HistoryTable, arrows: Mapping[str, str], width: int) -> Iterator[Text]:
+def _names(trend: Trend) -> Mapping[Scorer, str]:
+    return display_names([trend.scorer, *(entry.scorer for entry in trend.others)])
+
+
+def _table(trend: Trend, arrows: Mapping[str, str], width: int) -> Iterator[Text]:
     """Yield the table in as many parts as the width needs. What runs changed stands in the first."""
-    heads = [[row.run.id, f"{row.run.samples or '–'} × {row.run.repetitions}"] for row in table.rows]
+    heads = [[run.id, f"{run.samples or '–'} × {run.repetitions}"] for run in trend.runs]
     sizes = [max(map(cell_len, column)) for column in zip(_HEADS, *heads, strict=True)]
-    columns = [[*titles] for titles in table.titles]
-    for cells in (row.cells for row in table.rows):
-        for column, cell in zip(columns, cells, strict=True):
-            column.append(cell.text + (arrows[cell.point.step] if cell.point and cell.point.step else ""))
+    places = decimals_of(point.value for run in trend.runs for point in run.points.values())
+    points = [[run.points.get(each) for run in trend.runs] for each in trend.series]
+    columns = [
+        [
+            *map(one_line, (each.agent, each.condition)),
+            *(_cell(*of, arrows, places) for of in zip(found, trend.runs, strict=True)),
+        ]
+        for each, found in zip(trend.series, points, strict=True)
+    ]
     widths = [max(map(cell_len, column)) for column in columns]
     first = sum(sizes) + _GAP * len(sizes)
 
     def line(at: int, head: Sequence[str], part: Sequence[int], style: str = "") -> Text:
         text = Text("".join(padded(cell, size + _GAP) for cell, size in zip(head, sizes, strict=True)))
         for place in part:
-            verdict = table.rows[at - _TITLES].cells[place].verdict if at >= _TITLES else ""
-            text.append(padded(columns[place][at], widths[place] + _GAP), _STYLES[verdict])
+            point = points[place][at - _TITLES] if at >= _TITLES else None
+            color = "green" if point and point.step == trend.scale.better else "red" if point and point.step else ""
+            text.append(padded(columns[place][at], widths[place] + _GAP), color)
         text.stylize(style)
         text.rstrip()
         return text
 
-    for position, part in enumerate(column_parts(widths, width - first, gap=_GAP)):
+    for position, part in enumerate(_column_parts(widths, width - first)):
         yield from [Text()] if position else []
         titles = [at for at in range(_TITLES) if any(columns[place][at] for place in part)]
         for at in titles:
             yield line(at, _HEADS if at == titles[-1] else ("", ""), part, "dim" if at else "bold")
         for at, head in enumerate(heads):
             yield line(at + _TITLES, head, part)
-            yield from [_below(table, at, width)] if position == 0 else []
+            yield from [_below(trend, at, width)] if position == 0 else []
 
 
-def _below(table: HistoryTable, at: int, width: int) -> Text:
+def _column_parts(widths: Sequence[int], width: int) -> Iterator[list[int]]:
+    """Yield the numbers of the columns that fit side by side, with a gap between."""
+    part: list[int] = []
+    used = 0
+    for place, cells in enumerate(widths):
+        needed = max(cells, _NARROWEST) + _GAP
+        if part and used + needed > width:
+            yield part
+            part, used = [], 0
+        part.append(place)
+        used += needed
+    if part:
+        yield part
+
+
+def _below(trend: Trend, at: int, width: int) -> Text:
     """Return in one line what is special about a run, and what it changed against the run before it."""
-    row = table.rows[at]
-    below = table.rows[at + 1].run.run if at + 1 < len(table.rows) else None
-    told = "; ".join(row.changes) or "nothing changed"
-    if row.run.before is None:
+    run = trend.runs[at]
+    below = trend.runs[at + 1].run if at + 1 < len(trend.runs) else None
+    told = "; ".join(change_texts(run.changes)) or "nothing changed"
+    if run.before is None:
         told = "the first run"
-    elif row.run.before != below:
-        told = f"against {Path(row.run.before).name}: {told}"
-    line = Text(f"  {'   '.join(filter(None, (', '.join(row.remarks), told)))}", "dim")
+    elif run.before != below:
+        told = f"against {Path(run.before).name}: {told}"
+    remarks = ", ".join(_remarks(run, simulated=_is_simulated(trend)))
+    line = Text(f"  {'   '.join(filter(None, (remarks, told)))}", "dim")
     line.truncate(width, overflow="ellipsis")
     return line
 
@@ -284,15 +258,16 @@ def _latest(trends: Sequence[Trend], root: Path, width: int) -> Iterator[Text]:
             yield from islice(difference_lines(texts, width, SHORT), 1, None)  # without its own heading
 
 
-def _notes(tables: Sequence[HistoryTable], arrows: Mapping[str, str], root: Path) -> Iterator[Text]:
-    runs = [run for table in tables for run in table.trend.runs]
+def _notes(trends: Sequence[Trend], arrows: Mapping[str, str], root: Path) -> Iterator[Text]:
+    runs = [run for trend in trends for run in trend.runs]
     told = []
     if any(point.step for run in runs for point in run.points.values()):
         told.append(f"{arrows['higher'].strip()} {arrows['lower'].strip()} {STEPS}")
-    if unshown := sum(table.trend.unshown for table in tables):
+    if unshown := sum(trend.unshown for trend in trends):
         told.append(f"{counted(unshown, 'older run')} not shown; --limit N shows more")
-    if len(tables) == 1 and (others := tables[0].others):
-        told.append(f"other metrics: {', '.join(others.values())}")
+    if len(trends) == 1 and (others := trends[0].others):
+        names = _names(trends[0])
+        told.append(f"other metrics: {', '.join(names[entry.scorer] for entry in others)}")
     if run := next((run for run in runs if run.before), None):
         before, now = (run_name(root / str(name)) for name in (run.before, run.run))
         told.append(f"question by question: {typed('compare', before, now)}")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 from rich.cells import cell_len
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from keval.cli.console import safe
@@ -14,9 +15,8 @@ from keval.records.formats import interval, number
 from keval_analysis.findings.formats import aligned
 from keval_analysis.findings.summary import ArmScore, Summary
 from keval_report.blocks import grouped
-from keval_report.terminal.console import print_sections
 from keval_report.totals import lost_scores
-from keval_report.words import display_names, folded, one_line, padded, with_units
+from keval_report.words import display_names, one_line, padded, with_units
 
 
 def mean_lines(summary: Summary, width: int) -> Iterator[Text]:
@@ -96,62 +96,30 @@ def _cells(entries: Sequence[ArmScore | None]) -> tuple[str, ...]:
     return tuple([told.get(id(entry), "–") for entry in entries])
 
 
-_GAP = 3
-_NARROWEST = 12
+_NAMES, _CELL = 26, 14
+"""Columns of the terminal that names of metrics take, and at least a mean with its deviation."""
 
 
 def print_plain_table(summary: Summary, console: Console) -> None:
     """Print the plain table of a run, in as many parts as the console's width needs."""
-    table, width = plain_table(summary), console.width
+    table = plain_table(summary)
     if summary.simulated:
         console.print(safe(f"simulated model: {', '.join(summary.simulated)}; the figures test keval, not a model"))
-    names = max((cell_len(row.metric) for _, rows in table.categories for row in rows), default=0)
-    first = min(names + 2, width // 2)
-    columns = [_column(table, place) for place in range(len(table.arms))]
-    for part in column_parts([max(map(cell_len, column)) for column in columns], width - first):
-        print_sections([_plain_lines(table, [columns[place] for place in part], part, first)], console)
+    most = max(1, (console.width - _NAMES) // _CELL)
+    for part in (range(len(table.arms))[start : start + most] for start in range(0, len(table.arms), most)):
+        shown = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
+        shown.add_column(overflow="fold")
+        above = ""
+        for agent, condition in (map(one_line, table.arms[place]) for place in part):
+            head = Text.assemble((condition if condition != above else "", "dim"), "\n", (agent, "bold"))
+            shown.add_column(head, overflow="fold")
+            above = condition
+        for category, rows in table.categories:
+            if category is not None:
+                shown.add_row(safe(category, "bold"))
+            for each in rows:
+                shown.add_row(f"  {each.metric}" if category else each.metric, *(each.cells[place] for place in part))
+        console.print(shown)
         console.print()
     used = "included" if summary.neutral == "count" else "left out"
-    note = folded(f"{CAPTION}, which says nothing of chance; neutral scores are {used}.", width, hanging=0)
-    print_sections([[Text(line, "dim") for line in note]], console)
-
-
-def _column(table: PlainTable, number: int) -> list[str]:
-    """Return the texts of a column: its condition, its agent and its cells."""
-    agent, condition = table.arms[number]
-    return [one_line(condition), one_line(agent), *(row.cells[number] for _, rows in table.categories for row in rows)]
-
-
-def column_parts(widths: Sequence[int], width: int, gap: int = _GAP) -> Iterator[list[int]]:
-    """Yield the numbers of the columns that fit side by side, with a gap between."""
-    part: list[int] = []
-    used = 0
-    for place, cells in enumerate(widths):
-        needed = max(cells, _NARROWEST) + gap
-        if part and used + needed > width:
-            yield part
-            part, used = [], 0
-        part.append(place)
-        used += needed
-    if part:
-        yield part
-
-
-def _plain_lines(
-    table: PlainTable, columns: Sequence[Sequence[str]], part: Sequence[int], first: int
-) -> Iterator[Text]:
-    widths = [max(_NARROWEST, *map(cell_len, column)) for column in columns]
-
-    def row(head: str, cells: Sequence[str]) -> str:
-        told = (f"{' ' * _GAP}{padded(cell, width)}" for cell, width in zip(cells, widths, strict=True))
-        return (padded(head, first) + "".join(told)).rstrip()
-
-    conditions = [column[0] for column in columns]
-    shown = [name if name != before else "" for before, name in zip([None, *conditions], conditions, strict=False)]
-    yield Text(row("", shown), "dim")
-    yield Text(row("", [column[1] for column in columns]), "bold")
-    for category, rows in table.categories:
-        if category is not None:
-            yield safe(category, "bold")
-        for each in rows:
-            yield Text(row(f"  {each.metric}" if category else each.metric, [each.cells[number] for number in part]))
+    console.print(Text(f"{CAPTION}, which says nothing of chance; neutral scores are {used}.", "dim"))

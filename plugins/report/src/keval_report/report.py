@@ -94,7 +94,7 @@ class Report:
 
     @cached_property
     def plain_table(self) -> PlainTable:
-        """Mean ± standard deviation of each metric and arm, and the arms ranked, which is no finding."""
+        """Mean ± standard deviation of each metric and arm."""
         return plain_table(self.summary)
 
     @property

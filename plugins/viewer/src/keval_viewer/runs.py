@@ -107,12 +107,6 @@ class Runs:
         """Return which files of a large run turn out to be others than when it ended, as all of them was read."""
         return [name for name in self._kept(run.path).check.changed(0) if name not in report.summary.changed]
 
-    def is_outlined(self, run: Run) -> bool:
-        """Whether the report of a run, and its outline, were made since the run was written to last."""
-        report = self._kept(run.path).derived.get("report")
-        # To ask for the cached property would make it.
-        return report is not None and "outline" in vars(report)
-
     def derived(self, run: Run, name: str, make: Callable[[Run], T]) -> T:
         """Return what `make` makes of a run, once until the run is written to. Raises what `make` raises."""
         kept = self._kept(run.path)

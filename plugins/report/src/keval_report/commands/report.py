@@ -45,7 +45,7 @@ _STDOUT = Path("-")
     metavar="[FILE]",
     help="Write Markdown, as for a pull request; to stdout without a file.",
 )
-@click.option("--table", is_flag=True, help="Print mean ± standard deviation of each metric and arm, and ranks.")
+@click.option("--table", is_flag=True, help="Print mean ± standard deviation of each metric and arm.")
 @gate_options
 @results_option
 @detail_option

@@ -5,32 +5,26 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from itertools import islice
 from typing import Literal, TypeAlias
 from urllib.parse import urlencode
 
 import attrs
-from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from keval import Run, RunError, Trial
+from keval import Run, Trial
 from keval.records.trial import TrialKey
-from keval_analysis.neighbours import asked_samples, trials_of
-from keval_analysis.question_comparisons import Tile
-from keval_report.report import Report
+from keval_analysis.neighbours import beside, trials_of
 from keval_report.words import show_command
-from keval_viewer.page import Page, number_of, rendered, run_route, sample_url, viewer_of
+from keval_viewer.page import Page, number_of, rendered, run_route, sample_url
 from keval_viewer.report_page.arms import pieces_between
 from keval_viewer.scores import Claim, Shown, judge_remarks, shown_scores
 
 Arm: TypeAlias = tuple[str, str]
 _ROUNDS = 20
 """Repetitions that are shown at a time."""
-_MOST_RANKED = 2_000
-"""Trials of a run of which samples are ranked before the first page is shown."""
 MOST_WORDS = 3_000
 """Of longer answers, the differences are not looked for: that may take a time that grows with the square."""
 Difference: TypeAlias = Literal["same", "more", "less"]
@@ -74,8 +68,8 @@ def _sample(request: Request, run: Run) -> Response:
         _round(run, repetition, [run.trial(found[arm].id) if arm in found else None for arm in arms], against)
         for repetition, found in islice(repetitions.items(), start, start + _ROUNDS)
     ]
-    order, compared, metrics = _order(request, run, name)
-    page = rendered(
+    chosen = "" if against is None else f"?{urlencode({'against': against})}"
+    return rendered(
         request,
         "sample.html",
         run=run,
@@ -83,54 +77,12 @@ def _sample(request: Request, run: Run) -> Response:
         arms=arms,
         rounds=rounds,
         against=against,
-        order=order,
-        compared=compared,
-        metrics=metrics,
+        beside=beside(run, keys[0]),
         show_command=show_command,
-        url=lambda to: f"{sample_url(run, to)}{_query(order.choice, against)}",
+        url=lambda to: f"{sample_url(run, to)}{chosen}",
         repeated=len(repetitions) > 1,
         pages=[each for at, each in enumerate(repetitions) if at % _ROUNDS == 0 and at != start],
     )
-    page.background = BackgroundTask(_rank_ahead, request, run)
-    return page
-
-
-def _rank_ahead(request: Request, run: Run) -> None:
-    """Read what ranks the samples of a run, so that it is known when the next page is asked for."""
-    # Who asks for that page is told. An error here would close a connection on which the next request is under way.
-    with suppress(RunError, OSError):
-        if not run.is_locked:
-            _ = viewer_of(request).runs.report(run).outline
-
-
-def _order(request: Request, run: Run, sample: str) -> tuple[Ranked, Sequence[str], Sequence[str]]:
-    """Return where the sample stands, and by what samples can be ranked.
-
-    While a run is written to, what is ranked changes with every answer, so the order is that of the dataset. It is so,
-    too, until the whole of a large run was read, unless another one is asked for.
-    """
-    runs = viewer_of(request).runs
-    is_usual = request.query_params.get("by", "order") == "order"
-    if run.is_locked or (is_usual and len(run.known_trials) > _MOST_RANKED and not runs.is_outlined(run)):
-        return in_order(asked_samples(run), sample, Choice()), (), ()
-    report = runs.report(run)
-    compared, metrics = choices_of(report)
-    metric = request.query_params.get("metric", "")
-    by = number_of(request, "by") if "by" in request.query_params else 0
-    if by is None or by >= len(compared):
-        by, metric = None, ""
-    choice = Choice(by, metric if metric in metrics else "")
-    try:
-        return ranked(report, sample, choice), compared, metrics
-    except ValueError as error:  # it was asked after the report was made
-        raise HTTPException(404) from error
-
-
-def _query(choice: Choice, against: int | None) -> str:
-    """Return the query by which another sample's page is shown in the same way."""
-    by = "order" if choice.comparison is None else choice.comparison
-    given: Mapping[str, object] = {"by": by, "metric": choice.metric, "against": against}
-    return f"?{urlencode({name: value for name, value in given.items() if value not in ('', None)})}"
 
 
 def _round(run: Run, repetition: int, trials: Sequence[Trial | None], against: int | None) -> _Round:
@@ -188,10 +140,6 @@ def _words(text: str) -> list[str]:
     return [*words[:-1], words[-1] + rest] if words else []
 
 
-_ANY = ""
-"""In place of a metric: of each sample the one that fell most."""
-
-
 def by_arm(run: Run, sample: str) -> list[TrialKey]:
     """Return the trials of a sample: agent by agent, condition by condition, repetition by repetition."""
     arms = [(agent, condition) for agent in run.manifest.agents for condition in run.manifest.conditions]
@@ -204,73 +152,6 @@ def repetitions_of(keys: Sequence[TrialKey]) -> Mapping[int, Mapping[Arm, TrialK
     for key in keys:
         found.setdefault(key.repetition, {})[key.agent, key.condition] = key
     return dict(sorted(found.items()))
-
-
-@attrs.frozen
-class Choice:
-    """What samples are ranked by: a comparison by its place in the report, and a metric by its name.
-
-    `comparison` is `None` for the order of the dataset, and `metric` empty for whatever fell most.
-    """
-
-    comparison: int | None = None
-    metric: str = _ANY
-
-
-@attrs.frozen
-class Ranked:
-    """Where a sample stands: its neighbours, its place from 1 `of` how many, and by how much it differs.
-
-    `told` is the metric and the difference, `None` where nothing of this sample can be compared; `share` is positive
-    where it is for the better.
-    """
-
-    choice: Choice
-    previous: str | None
-    following: str | None
-    place: int
-    of: int
-    told: tuple[str, float] | None = None
-    share: float = 0.0
-
-
-def choices_of(report: Report) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the names of the comparisons and of the metrics by which samples can be ranked."""
-    compared = [each.label for each in report.comparisons if each.against is not None]
-    return compared, [*report.names.values()]
-
-
-def ranked(report: Report, sample: str, choice: Choice) -> Ranked:
-    """Return where a sample stands by a choice. What cannot be compared comes last, in the order of the dataset.
-
-    Raises ValueError: nobody was asked this sample, as far as the report knows.
-    """
-    questions = report.outline.questions
-    found: dict[int, Tile] = {}
-    if choice.comparison is None:
-        order = [*range(len(questions))]
-    else:
-        comparison = [each for each in report.comparisons if each.against is not None][choice.comparison]
-        for number in range(len(questions)):
-            tiles = comparison.tiles.get(number, ())
-            named = [tile for tile in tiles if report.names[tile.scorer] == choice.metric]
-            tile = named[0] if named else comparison.worst(number) if choice.metric == _ANY else None
-            if tile is not None:
-                found[number] = tile
-        order = sorted(found, key=lambda number: (found[number].share, number))
-        order += [number for number in range(len(questions)) if number not in found]
-    placed = in_order([questions[number].id for number in order], sample, choice)
-    tile = found.get(order[placed.place - 1])
-    if tile is None:
-        return placed
-    return attrs.evolve(placed, told=(report.names[tile.scorer], tile.value), share=tile.share)
-
-
-def in_order(names: Sequence[str], sample: str, choice: Choice) -> Ranked:
-    """Return where a sample stands in this order. Raises ValueError: it is not there."""
-    place = names.index(sample)
-    previous, following = (names[at] if 0 <= at < len(names) else None for at in (place - 1, place + 1))
-    return Ranked(choice, previous, following, place + 1, len(names))
 
 
 PAGE = Page(routes=(run_route("/samples/{sample:path}", _sample),))
