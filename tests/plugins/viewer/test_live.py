@@ -42,8 +42,8 @@ PATIENCE = 60_000
 """Milliseconds: a run takes half a minute on a machine that does something else, too."""
 
 
-def sent(response: httpx2.Response) -> Iterator[tuple[str, Any, str]]:
-    """The events of a stream: what each is, its data, and its id."""
+def sent(response: httpx2.Response) -> Iterator[tuple[str, Any]]:
+    """The events of a stream: what each is, and its data."""
     assert "text/event-stream; charset=utf-8" == response.headers["content-type"]
     fields: dict[str, str] = {}
     for line in response.iter_lines():
@@ -51,35 +51,38 @@ def sent(response: httpx2.Response) -> Iterator[tuple[str, Any, str]]:
             name, _, value = line.partition(": ")
             fields[name] = value
         elif "event" in fields:
-            yield fields["event"], json.loads(fields["data"]), fields.get("id", "")
+            yield fields["event"], json.loads(fields["data"])
             fields = {}
 
 
-def test_a_page_is_sent_what_changed_since_its_last_event_and_when_the_run_has_ended(copied: Path) -> None:
+def test_a_page_is_sent_all_parts_then_those_that_change_and_when_the_run_has_ended(copied: Path) -> None:
     path = f"/runs/hostile/{copied.name}/events"
     lines = (copied / "trials.jsonl").read_bytes().splitlines(keepends=True)
     (copied / "trials.jsonl").write_bytes(b"".join(lines[:5]))
 
-    again = []
-    with viewing.served(copied.parents[1]) as running, client_of(running) as client, FileLock(copied / ".lock") as lock:
-        with client.stream("GET", path) as response:
-            events = [*islice(sent(response), 5)]
-        first, last = {part["name"]: part["html"] for _, part, _ in events}, events[-1][2]
+    told = []
+    with (
+        viewing.served(copied.parents[1]) as running,
+        client_of(running) as client,
+        FileLock(copied / ".lock") as lock,
+        client.stream("GET", path) as response,
+    ):
+        events = sent(response)
+        first = {part["name"]: part["html"] for _, part in islice(events, 5)}
         with (copied / "trials.jsonl").open("ab") as file:
             file.write(b"".join(lines[5:]))
-        with client.stream("GET", path, headers={"last-event-id": last}) as response:
-            for event, part, _ in sent(response):
-                again.append(event if event == "ended" else part["name"])
-                if "progress" in again:
-                    lock.release()
+        for event, part in events:
+            told.append(event if event == "ended" else part["name"])
+            if "progress" in told:
+                lock.release()
 
     assert {"progress", "arms", "troubles", "effects", "flight"} == first.keys()
     assert "5 <span" in first["progress"]
     assert "&lt;img src=x" in first["arms"]
     assert "<img" not in "".join(first.values())
-    assert "ended" == again[-1]
-    assert {"progress", "arms"} < {*again}
-    assert "flight" not in again  # nothing of it has changed
+    assert "ended" == told[-1]
+    assert {"progress", "arms"} < {*told}
+    assert "flight" not in told  # nothing of it has changed
     assert not (copied / ".watched").exists()
 
 
@@ -92,7 +95,7 @@ def test_the_page_of_an_interrupted_run_says_so_and_hears_when_it_goes_on(copied
         page = client.get(f"/runs/hostile/{copied.name}").text
         listed = client.get("/?state=interrupted").text
         with client.stream("GET", f"/runs/hostile/{copied.name}/events") as response, FileLock(copied / ".lock"):
-            event, _, _ = next(sent(response))
+            event, _ = next(sent(response))
 
     assert "Interrupted: 5 of 12 trials are there. <code" in page
     assert f">keval resume {copied}</code> goes on with it." in page
@@ -104,7 +107,7 @@ def test_a_page_that_shows_a_run_as_running_is_told_that_it_has_ended(served: Se
     (run,) = hostile_results.glob("*/*")
 
     with client_of(served) as client, client.stream("GET", f"{run_url(Run(run))}/events?running=yes") as response:
-        events = [event for event, _, _ in sent(response)]
+        events = [event for event, _ in sent(response)]
 
     assert ["ended"] == events
 

@@ -11,7 +11,7 @@ from keval_viewer.play import Column, Standings
 from keval_viewer.play_page.standings import Table, table_of
 
 
-def table(*differences: tuple[float, float, float], expense: tuple[float, float, float] = (0.2, -1.0, 1.4)) -> Table:
+def table(*differences: tuple[float, float, float]) -> Table:
     """The standings of two columns: a difference with its interval for each metric, on a scale from 0 to 1."""
     columns = [Column(agent, "docs") for agent in ("ada", "bob")]
     names = [f"m{number}" for number in range(len(differences))]
@@ -39,34 +39,30 @@ def table(*differences: tuple[float, float, float], expense: tuple[float, float,
                 for column in columns
             ),
             differences=tuple(map(effect, names, differences)),
-            expenses=(effect("seconds", expense),),
         ),
         columns,
     )
 
 
 def intervals(found: Table) -> list[str]:
-    return [standing.interval for _, row in (*found.rows, *found.expenses) for standing in row if standing.interval]
+    return [standing.interval for _, row in found.rows for standing in row if standing.interval]
 
 
 def test_intervals_that_hold_every_difference_are_not_shown() -> None:
     found = table((0.25, -2.9, 3.4), (-0.3, -4.1, 3.5))
 
     assert (False, []) == (found.can_tell, intervals(found))
-    assert ["+0.25", "-0.30", "+0.20"] == [row[1].difference for _, row in (*found.rows, *found.expenses)]
+    assert ["+0.25", "-0.30"] == [row[1].difference for _, row in found.rows]
 
 
 @pytest.mark.parametrize(
-    ("differences", "expense"),
+    "differences",
     [
-        ([(0.25, -2.9, 3.4), (0.3, 0.1, 0.5)], (0.2, -1.0, 1.4)),
-        ([(0.25, -2.9, 3.4), (0.1, -0.5, 0.7)], (0.2, -1.0, 1.4)),  # it is less than all of the scale
-        ([(0.25, -2.9, 3.4)], (0.2, 0.1, 0.3)),
+        [(0.25, -2.9, 3.4), (0.3, 0.1, 0.5)],
+        [(0.25, -2.9, 3.4), (0.1, -0.5, 0.7)],  # it is less than all of the scale
     ],
 )
-def test_one_interval_that_says_something_brings_all(
-    differences: list[tuple[float, float, float]], expense: tuple[float, float, float]
-) -> None:
-    found = table(*differences, expense=expense)
+def test_one_interval_that_says_something_brings_all(differences: list[tuple[float, float, float]]) -> None:
+    found = table(*differences)
 
-    assert (True, len(differences) + 1) == (found.can_tell, len(intervals(found)))
+    assert (True, len(differences)) == (found.can_tell, len(intervals(found)))

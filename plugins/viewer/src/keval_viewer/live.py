@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -97,13 +96,11 @@ Draw: TypeAlias = Callable[[Seen], Mapping[str, str]]
 
 @attrs.define(eq=False)
 class _Followed:
-    """One run: the parts of its page as they were drawn last, each with the version in which it changed."""
+    """One run: the parts of its page as they were drawn last."""
 
     run: Run
     draw: Draw
-    name: str = attrs.field(factory=lambda: secrets.token_hex(4))
-    version: int = 0
-    parts: dict[str, tuple[int, str]] = attrs.field(factory=dict)
+    parts: Mapping[str, str] = attrs.field(factory=dict)
     is_over: bool = False
     watchers: int = 0
     news: asyncio.Event = attrs.field(factory=asyncio.Event)
@@ -130,14 +127,12 @@ class _Followed:
         # Before the files are read, so that what a run writes as it ends is still looked at.
         is_running = watch(self.run)
         try:
-            drawn = self.draw(self._seen(is_last=not is_running))
+            drawn = {**self.draw(self._seen(is_last=not is_running))}
         except RunError as error:
             # While a run is resumed or removed, its files are not of one piece.
             drawn = {"problem": str(error)}
-        news = [(name, html) for name, html in drawn.items() if self.parts.get(name, (0, None))[1] != html]
         # At once, as this is a thread of its own, and the event loop may be reading the parts.
-        self.parts = {**self.parts, **{name: (at, html) for at, (name, html) in enumerate(news, self.version + 1)}}
-        self.version += len(news)
+        self.parts = {**self.parts, **drawn}
         return is_running
 
     def _seen(self, *, is_last: bool) -> Seen:
@@ -160,24 +155,22 @@ class Following:
     async def first(self, run: Run, draw: Draw, within: float) -> Mapping[str, str]:
         """Return the parts of a page as they are now; nothing if they take longer than so many seconds to draw."""
         async with self._watched(run, draw) as followed:
-            if not followed.version and not followed.is_over:
+            if not followed.parts and not followed.is_over:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(followed.news.wait(), within)
-            return {name: html for name, (_, html) in followed.parts.items()}
+            return followed.parts
 
-    async def events(self, run: Run, draw: Draw, last: str | None) -> AsyncGenerator[Sent, None]:
-        """Yield parts of a page as they change, first those that changed since the event `last`; at the end `ended`."""
+    async def events(self, run: Run, draw: Draw) -> AsyncGenerator[Sent, None]:
+        """Yield the parts of a page, and then those that change; at the end `ended`."""
+        sent: dict[str, str] = {}
         async with self._watched(run, draw) as followed:
-            name, _, number = (last or "").partition("-")
-            # Versions of an earlier following, as before a restart of the viewer, say nothing of this one.
-            version = int(number) if name == followed.name and number.isdecimal() else 0
             while True:
                 # Before the parts are looked at, or else what changes meanwhile wakes nobody.
                 news = followed.news
-                changed = [(at, part, html) for part, (at, html) in followed.parts.items() if at > version]
-                for at, part, html in sorted(changed):
-                    yield Sent("part", {"name": part, "html": html}, id=f"{followed.name}-{at}")
-                    version = max(version, at)
+                changed = {part: html for part, html in followed.parts.items() if sent.get(part) != html}
+                for part, html in changed.items():
+                    yield Sent("part", {"name": part, "html": html})
+                sent |= changed
                 if followed.is_over and not changed:
                     yield Sent("ended", {})
                     return

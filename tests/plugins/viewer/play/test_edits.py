@@ -77,7 +77,7 @@ def test_a_context_that_was_changed_in_its_place_is_pasted_too(project: Project)
         await play.edit(Edit(condition="with_weather", descriptions={"get_weather_forecast": "B."}))
         return play.condition_yaml("with_weather")
 
-    text = played(DERIVED.replace("[weather]", "[worded]"), talk, conditions=["with_weather"])
+    text = played(DERIVED.replace("[weather]", "[worded]"), talk)
 
     told = yaml.safe_load(text)
     describe = {"get_current_weather": "A.", "get_weather_forecast": "B."}

@@ -12,7 +12,6 @@ from typing import TypeVar
 import pytest
 
 from keval import Run, Usage, open_run
-from keval.plugin import ConfigError
 from keval.seams.live_events import EventKind
 from keval_viewer.play import Play, PlayError, Question, QuestionInput, Standings
 from tests.conftest import Project
@@ -384,8 +383,6 @@ def test_what_cannot_be_opened_is_explained(project: Project) -> None:
     async def nothing(play: Play) -> None:
         raise AssertionError
 
-    with pytest.raises(ConfigError, match="no agent named 'stedy'"):
-        played(TALKERS, nothing, agents=["stedy"])
     with pytest.raises(PlayError, match="no column 'steady/onyl'; did you mean 'steady/only'"):
         played(TALKERS, nothing, only=["steady/onyl"])
 

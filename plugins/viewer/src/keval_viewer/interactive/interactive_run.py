@@ -260,20 +260,19 @@ class InteractiveRun:
         """Return what happened to the trials of each arm so far."""
         return self._summariser.trials()
 
-    def differences(self, against: Arm) -> tuple[tuple[Effect, ...], tuple[Effect, ...]]:
-        """Return how the other arms that were asked differ from one: by each scorer, and in what answers took.
+    def differences(self, against: Arm) -> tuple[Effect, ...]:
+        """Return how the other arms that were asked differ from one by each scorer.
 
         The figures are those of a report: questions are the unit, differences are paired by question, and their p is
         adjusted for how many there are. There are none while the arm itself was asked nothing.
         """
         asked = [Arm(arm.agent, arm.condition, self.manifest.run) for arm in self.arm_trials() if arm.trials]
         if against not in asked:
-            return (), ()
+            return ()
         pairs: list[tuple[Kind, Arm, Arm]] = [
             ("condition" if arm.agent == against.agent else "agent", arm, against) for arm in asked if arm != against
         ]
-        findings = self._summariser.findings()
-        return findings.between(pairs), findings.spent(pairs)
+        return self._summariser.findings().between(pairs)
 
     def _end(self) -> None:
         """Write what the manifest says at the end, and the summary. Raises RunError."""

@@ -84,8 +84,7 @@ def _answers(request: Request, run: Run) -> Response:
 async def _events(request: Request) -> Response:
     run = await run_in_threadpool(run_of, request)
     if await run_in_threadpool(lambda: run.is_locked):
-        last = request.headers.get("last-event-id")
-        return event_stream(viewer_of(request).following.events(run, _draw(request), last))
+        return event_stream(viewer_of(request).following.events(run, _draw(request)))
     # The page may show the run as it was before the connection was lost.
     return event_stream(_change(run, was_running="running" in request.query_params))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from keval.config.evaluation import DatasetFile, Evaluation
 from keval.config.load import load
 from keval.dataset.samples import Samples
 from keval.errors import suggestion
-from keval.run.select import Selection, select
 from keval.seams.results import results_folder
 from keval_analysis.findings.effects import Arm
 from keval_analysis.findings.summary import ScorerScale
@@ -58,26 +57,20 @@ class Play:
         config: str | Path | Evaluation,
         root: str | Path = "results",
         *,
-        agents: Iterable[str] = (),
-        conditions: Iterable[str] = (),
-        models: Mapping[str, str] | None = None,
         only: Iterable[str] = (),
     ) -> AsyncIterator[Play]:
         """Bring up agents, servers, metrics and judges, and make a run directory under `root`.
 
-        `agents`, `conditions` and `models`, which maps labels to `provider/name`, narrow the config as those of
-        `keval.evaluate` do. `only` names the columns that are on at first (`agent/condition`); by default all are. The
-        config's dataset may be missing.
+        `only` names the columns that are on at first (`agent/condition`); by default all are. The config's dataset may
+        be missing.
 
         Raises:
-            ConfigError: the config is wrong, or has no such agent or condition.
+            ConfigError: the config is wrong.
             PlayError: there is no such column.
             PreflightError: a model or a server cannot be reached, or the run directory cannot be made.
         """
         chosen = config if isinstance(config, Evaluation) else load(Path(config))
-        named = tuple(f"{label}={model}" for label, model in (models or {}).items())
-        selection = Selection(agents=tuple(agents), conditions=tuple(conditions), models=named)
-        play = cls(results_folder(root), select(chosen, selection), chosen)
+        play = cls(results_folder(root), chosen, chosen)
         await play._begin(play._evaluation, wanted=tuple(only))
         try:
             yield play
@@ -210,16 +203,14 @@ class Play:
         run = self._columns.run
         manifest = run.manifest
         arm = None if reference is None else Arm(reference.agent, reference.condition, manifest.run)
-        # Columns that were asked nothing are left out of the differences.
-        differences, expenses = ((), ()) if arm is None else run.differences(arm)
         return Standings(
             len(self.questions),
             None if reference is None else reference.id,
             tuple(ScorerScale(entry.metric, entry.judge, entry.scale) for entry in manifest.scorers),
             run.arm_scores(),
             run.arm_trials(),
-            differences,
-            expenses,
+            # Columns that were asked nothing are left out of the differences.
+            () if arm is None else run.differences(arm),
         )
 
     def keep_sample(

@@ -160,9 +160,8 @@ class Standings:
     """How the columns stand after the questions of the run so far.
 
     `arms` has each column's mean by each of the `scorers` with its interval, and `trials` what happened to its trials.
-    `differences` are those of the other columns from the column `against` by each scorer, paired by question, and
-    `expenses` those in seconds, tokens, US dollars and tool calls. With too few questions an interval is `None` and the
-    verdict `unknown`.
+    `differences` are those of the other columns from the column `against` by each scorer, paired by question. With too
+    few questions an interval is `None` and the verdict `unknown`.
     """
 
     questions: int
@@ -171,4 +170,3 @@ class Standings:
     arms: tuple[ArmScore, ...]
     trials: tuple[ArmTrials, ...]
     differences: tuple[Effect, ...] = ()
-    expenses: tuple[Effect, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import attrs
@@ -13,14 +13,6 @@ from keval_analysis.findings.formats import interval_of
 from keval_analysis.findings.summary import ArmScore
 from keval_report.words import display_names, with_units
 from keval_viewer.play import Column, Standings
-
-_EXPENSES = {
-    "seconds": ("time (s)", 2),
-    "tokens": ("tokens", 0),
-    "usd": ("cost ($)", 4),
-    "tool_calls": ("tool calls", 1),
-}
-"""What an answer takes, by the name that effects on it have: how it is called, and with how many decimals."""
 
 
 @attrs.frozen
@@ -45,7 +37,7 @@ _Row: TypeAlias = tuple[str, Sequence[Standing]]
 
 @attrs.frozen
 class Table:
-    """The columns, and a row of standings for each scorer: those that differ, and what answers take.
+    """The columns, and a row of standings for each scorer by which they differ.
 
     `level` names the scorers by which all columns are the same on every question. Unless `can_tell`, no row has an
     interval, as all of them together would say nothing.
@@ -55,7 +47,6 @@ class Table:
     against: str | None
     questions: int
     rows: Sequence[_Row]
-    expenses: Sequence[_Row]
     level: Sequence[str]
     can_tell: bool
 
@@ -64,17 +55,13 @@ def table_of(standings: Standings, columns: Iterable[Column]) -> Table:
     """Return the standings of the columns that are on or were asked."""
     can_tell = _can_tell(standings)
     if not can_tell:
-        standings = attrs.evolve(
-            standings,
-            differences=tuple(map(_without_interval, standings.differences)),
-            expenses=tuple(map(_without_interval, standings.expenses)),
-        )
+        bare = (attrs.evolve(effect, ci_low=None, ci_high=None) for effect in standings.differences)
+        standings = attrs.evolve(standings, differences=tuple(bare))
     asked = {f"{arm.agent}/{arm.condition}" for arm in standings.trials if arm.trials}
     shown = [column for column in columns if column.id in asked]
     names = display_names(entry.scorer for entry in standings.scorers)
     arms = {(f"{arm.agent}/{arm.condition}", arm.scorer): arm for arm in standings.arms}
     effects = {(f"{e.agent}/{e.condition}", e.scorer): e for e in standings.differences}
-    spent = {(f"{e.agent}/{e.condition}", e.metric): e for e in standings.expenses}
     rows: list[_Row] = []
     fixed: list[_Row] = []
     level: list[str] = []
@@ -99,7 +86,6 @@ def table_of(standings: Standings, columns: Iterable[Column]) -> Table:
         against=standings.against,
         questions=standings.questions,
         rows=[*rows, *fixed],
-        expenses=[*_expenses(shown, standings.against, spent)],
         level=level,
         can_tell=can_tell,
     )
@@ -108,55 +94,26 @@ def table_of(standings: Standings, columns: Iterable[Column]) -> Table:
 def _can_tell(standings: Standings) -> bool:
     """Return whether any interval leaves out a difference that is possible: 0, or any on a scale with two ends."""
     scales = {entry.scorer: entry.scale for entry in standings.scorers}
-    for effect in (*standings.differences, *standings.expenses):
+    for effect in standings.differences:
         if effect.ci_low is None or effect.ci_high is None or not effect.stderr:
             continue
         if effect.ci_low > 0 or effect.ci_high < 0:
             return True
-        scale = scales.get(effect.scorer)
-        if scale is not None and (effect.ci_low > scale.low - scale.high or effect.ci_high < scale.high - scale.low):
+        scale = scales[effect.scorer]
+        if effect.ci_low > scale.low - scale.high or effect.ci_high < scale.high - scale.low:
             return True
     return False
-
-
-def _without_interval(effect: Effect) -> Effect:
-    return attrs.evolve(effect, ci_low=None, ci_high=None)
 
 
 def _standing(arm: ArmScore | None, effect: Effect | None, questions: int) -> Standing:
     if arm is None or arm.mean is None:
         return Standing("–")
     spread, n = interval(arm.ci_low, arm.ci_high), arm.n if arm.n != questions else None
-    return _with_difference(Standing(number(arm.mean), spread, n), effect, 2)
-
-
-def _with_difference(standing: Standing, effect: Effect | None, places: int) -> Standing:
+    standing = Standing(number(arm.mean), spread, n)
     if effect is None or effect.difference is None:
         return standing
     if is_flat(effect):
         return attrs.evolve(standing, words="the same")
     if effect.n > 1 and not effect.stderr:
-        return attrs.evolve(standing, difference=signed(effect.difference, places), words="on every question")
-    return attrs.evolve(standing, difference=signed(effect.difference, places), interval=interval_of(effect))
-
-
-def _expenses(
-    columns: Sequence[Column], against: str | None, spent: Mapping[tuple[str, str], Effect]
-) -> Iterable[_Row]:
-    """Yield what an answer takes; the means are over the questions that both columns answered."""
-    for name, (told, places) in _EXPENSES.items():
-        found = {column.id: spent.get((column.id, name)) for column in columns}
-        known = [effect for effect in found.values() if effect and effect.against_mean is not None]
-        # What no column took, such as the cost of simulated models, needs no row.
-        if not known or all(not effect.mean and not effect.against_mean for effect in known):
-            continue
-        cells = []
-        for column in columns:
-            effect = found[column.id]
-            if column.id == against:
-                cells.append(Standing(number(known[0].against_mean, places)))
-            elif effect is None or effect.mean is None:
-                cells.append(Standing("–"))
-            else:
-                cells.append(_with_difference(Standing(number(effect.mean, places)), effect, places))
-        yield told, cells
+        return attrs.evolve(standing, difference=signed(effect.difference), words="on every question")
+    return attrs.evolve(standing, difference=signed(effect.difference), interval=interval_of(effect))
