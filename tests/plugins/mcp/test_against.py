@@ -167,13 +167,13 @@ def test_what_cannot_be_held_against_a_commit_is_refused(repository: Project) ->
     recorded = repository.keval("run", "eval.yaml", "--record", "--condition", "baseline")
     elsewhere = repository.keval("run", "eval.yaml", "--against", "main", "--dry-run", "--replay", "latest")
 
-    assert [0, 2, 2, 2, 2, 2] == [each.code for each in (recorded, unknown, alone, failing, installed, elsewhere)]
+    assert [0, 2, 2, 2, 2, 0] == [each.code for each in (recorded, unknown, alone, failing, installed, elsewhere)]
     assert "--against mian: the repository has no commit 'mian'; did you mean 'main'?" in told_unknown
     assert "--against-setup prepares the checkout of --against REF; add that" in alone.stderr
     assert "--against-setup: 'echo no; exit 4' exits with 4: no" in told_failing
     told = "the context 'pages' would be today's: nothing in its entry leads to the checkout; start it by a path, or"
     assert f"--against main: {told} give its `cwd:`" in told_installed
-    assert "--replay plays what was recorded; record a run with --against instead" in elsewhere.stderr
+    assert "note: --against main: a replay plays what was recorded, so this has no effect" in elsewhere.stderr
     assert [] == left(repository)
 
 
@@ -237,3 +237,146 @@ def test_what_a_killed_run_has_left_is_removed_by_the_next(repository: Project, 
     assert 0 == outcome.code
     assert {"keval-base-alive"} == {path.name for path in (tmp_path / "temporary").iterdir()}
     assert 2 == len(git(repository.root, "worktree", "list").splitlines())
+
+
+def since(project: Project, *more: str, ref: str = "main") -> tuple[list[str], int, str]:
+    """What --changed-since leaves: the conditions, how many questions, and what it says on one line."""
+    found = project.keval("run", "eval.yaml", "--changed-since", ref, "--dry-run", "--json", *more)
+    assert 0 == found.code, found.stderr
+    labels, samples = (found.data["conditions"], found.data["samples"]) if found.stdout else ([], 0)
+    return [*labels], samples, " ".join(found.stderr.split())
+
+
+def test_only_what_changed_since_a_commit_is_run(repository: Project) -> None:
+    questions = [{"id": name, "question": "How?"} for name in ("q1", "q2", "q3")]
+    everything = ["baseline", "with_pages", "with_terse", "with_notes"]
+    repository.write(questions_jsonl="".join(f"{json.dumps(each)}\n" for each in questions))
+    commit(repository, "second")
+    none = since(repository)
+    repository.write(notes_md="Look once.\n")
+    skill = since(repository)
+    commit(repository, "third")
+    (repository.root.parent / "server" / "words.py").write_text("TOOLS = ['find']\n")
+    server = since(repository)
+    new_file = repository.root.parent / "server" / "more.py"
+    git(repository.root, "checkout", "..")
+    new_file.write_text("")
+    untracked = since(repository)
+    new_file.unlink()
+    repository.write(eval_yaml=CONFIG.replace("Finds.", "Finds pages."))
+    derived = since(repository)
+    repository.write(eval_yaml=CONFIG.replace('with_notes: {system_prompt: "Hm."', 'with_notes: {system_prompt: "Ah."'))
+    prompt = since(repository)
+    repository.write(eval_yaml=CONFIG.replace("xyz", "xyzz"))
+    metric = since(repository)
+    repository.write(eval_yaml=CONFIG.replace('baseline: {system_prompt: "Hm."}', "baseline: {}"))
+    baseline = since(repository)
+    questions[1]["question"] = "Why?"
+    repository.write(eval_yaml=CONFIG, questions_jsonl="".join(f"{json.dumps(each)}\n" for each in questions[1:]))
+    question = since(repository)
+    repository.write(notes_md="Look.\n")
+    both = since(repository)
+
+    assert ([], 0) == none[:2]
+    assert "note: nothing that eval.yaml names has changed since main, so nothing is run" in none[2]
+    assert (["baseline", "with_notes"], 3) == skill[:2]
+    assert "--changed-since main: with_notes changed (notes: evals/notes.md)" in skill[2]
+    assert (["baseline", "with_pages", "with_terse"], 3) == server[:2] == untracked[:2]
+    assert "with_pages changed (pages: server/more.py)" in untracked[2]
+    assert (["baseline", "with_pages", "with_terse"], 3) == derived[:2], "with_pages is its control"
+    assert "main: with_terse changed (terse)" in derived[2]
+    assert (["baseline", "with_notes"], 3) == prompt[:2]
+    assert (everything, 3) == metric[:2] == baseline[:2]
+    assert "all is run, as what all depends on changed: metrics" in metric[2]
+    assert "all depends on changed: system_prompt" in baseline[2]
+    assert (everything, 1) == question[:2]
+    assert "--changed-since main: 1 question changed (q2)" in question[2]
+    assert (everything, 2) == both[:2]
+    assert "all depends on changed: conditions and questions" in both[2]
+    assert [] == left(repository)
+
+
+def test_what_has_not_changed_is_shown_from_an_earlier_run_and_compared_with_nothing(repository: Project) -> None:
+    with (repository.root.parent / ".gitignore").open("a") as ignored:
+        ignored.write("words.py\n")
+    git(repository.root, "rm", "--cached", "../server/words.py")
+    now = commit(repository, "with an ignored file")
+    whole = repository.keval("run", "eval.yaml")
+    earlier = repository.read("manifest.json")["run"]
+    repository.write(notes_md="Look once.\n")
+    part = repository.keval("run", "eval.yaml", "--changed-since", "main", "--against", "main", env={"COLUMNS": "400"})
+    latest = repository.keval("report", "latest", "--json").data
+    shown = repository.keval("report", "latest", "--markdown").stdout
+    resumed = repository.keval("resume", "latest", "--add-repetitions", "1", env={"COLUMNS": "400"})
+    (repository.root.parent / "server" / "words.py").write_text("TOOLS = ['search', 'find']\n")
+    listed = since(repository)
+
+    assert (0, 0, 0) == (whole.code, part.code, resumed.code), part.stderr + resumed.stderr
+    told = f"with_pages, as at main@{now}; the run {earlier} had scripted basic/contains 1.00 n=1, which is compared"
+    assert f"{told} with nothing" in " ".join(part.stdout.split())
+    assert f"{told} with nothing" in " ".join(resumed.stdout.split())
+    assert told.partition(";")[0].replace("_", "\\_").replace("@", "@&#8203;") in shown
+    assert {"with_notes"} == {each["condition"] for each in latest["effects"]}
+    assert [("with_notes", f"with_notes (main@{now})")] == [
+        (each["condition"], each["against"]) for each in latest["contrasts"]
+    ]
+    assert ["baseline", "with_pages", "with_terse", "with_notes"] == listed[0]
+    assert f"with_pages changed (pages has other tools than in the run {earlier})" in listed[2]
+
+
+def test_a_branch_is_held_against_the_commit_that_it_began_at(repository: Project) -> None:
+    git(repository.root, "branch", "topic")
+    repository.write(notes_md="Look once.\n")
+    commit(repository, "meanwhile")
+    git(repository.root, "checkout", "--quiet", "topic")
+    questions = since(repository, ref="main")[0], since(repository, ref="main...")[0]
+
+    assert (["baseline", "with_notes"], []) == questions
+
+
+def test_a_commit_that_is_not_there_cannot_be_compared_with(repository: Project, tmp_path: Path) -> None:
+    (repository.root / "eval.yaml").rename(repository.root / "others.yaml")
+    renamed = repository.keval("run", "others.yaml", "--changed-since", "main", "--dry-run")
+    unknown = repository.keval("run", "others.yaml", "--changed-since", "mian")
+    bare = Project(tmp_path)
+    bare.write(eval_yaml=CONFIG)
+    outside = bare.keval("run", str(tmp_path / "eval.yaml"), "--changed-since", "main")
+
+    assert (0, 2, 2) == (renamed.code, unknown.code, outside.code)
+    assert "all is run, as what all depends on changed: others.yaml" in " ".join(renamed.stderr.split())
+    assert "--changed-since mian: the repository has no commit 'mian'; did you mean 'main'?" in unknown.stderr
+    assert "--changed-since main: Git refuses" in outside.stderr
+
+
+def test_gates_are_about_what_a_change_does_and_not_about_what_was_there_before(repository: Project) -> None:
+    gates = ["basic/contains >= 0.5", "basic/contains >= -0.5 against commit"]
+    setup = {"command": 'echo "$KEVAL_CONDITION" >> seen', "conditions": ["with_notes"]}
+    lines = [json.dumps({"id": name, "question": "How?", "expect": [{"not_contains": "xyz"}]}) for name in "ab"]
+    text = f"{CONFIG}\ngates: {json.dumps(gates)}\nsetup: {{condition: {json.dumps(setup)}}}\n"
+    repository.write(eval_yaml=text, questions_jsonl="\n".join(lines))
+    commit(repository, "second")
+    chosen = ("--condition", "baseline", "--condition", "with_notes")
+    alone = repository.keval("run", "eval.yaml", *chosen, "--json")
+    same = repository.keval("run", "eval.yaml", *chosen, "--against", "main", "--strict", "--json")
+    (repository.root / "seen").unlink()
+    repository.write(notes_md="Look once.\n")
+    gain = "--fail-under=with_notes/basic/contains >= +0.5 against commit"
+    changed = repository.keval("run", "eval.yaml", *chosen, "--against", "main", gain, "--json")
+    unsigned = repository.keval("run", "eval.yaml", "--dry-run", "--fail-under", "basic/contains >= 0.5 against commit")
+
+    assert (0, 0, 1, 2) == (alone.code, same.code, changed.code, unsigned.code), changed.stderr
+    about, label = "basic/contains >= -0.5 against commit", "with_notes"
+    verdicts = [(each["verdict"], each["reason"]) for each in (found.data["gates"][1] for found in (alone, same))]
+    lacks = "the run is held against no commit; `keval run --against REF` does that"
+    nothing = "no condition of the gate differs from what it was at main"
+    assert [("undecided", lacks), ("held", nothing)] == verdicts
+    assert [
+        ("basic/contains >= 0.5", "held", label),
+        (about, "held", label),
+        ("with_notes/basic/contains >= +0.5 against commit", "failed", label),
+        ("expect", "held", None),
+    ] == [(each["gate"], each["verdict"], each["condition"]) for each in changed.data["gates"]]
+    assert "4 of 4 expectations met" == changed.data["gates"][-1]["reason"], "the answers of then are not counted"
+    then = git(repository.root, "rev-parse", "main")[:7]
+    assert [label, f"{label} (main@{then})"] == sorted((repository.root / "seen").read_text().splitlines())
+    assert "is of a difference, which has a sign; write one, such as '>= +0', or '>= -margin'" in unsigned.stderr

@@ -30,7 +30,7 @@ _TOLD_BY_OTHER_KINDS: Mapping[str, tuple[str, ...]] = {
 """Keys of a section, or of its entries, of which another kind of part tells."""
 _NO_OPTIONS = (
     *("name", "version", "description", "metrics", "rubrics", "neutral", "execution", "budget", "ablate"),
-    *("ablated", "against"),
+    *("ablated", "against", "not_run"),
 )
 """Sections of a config that change no trial, or that other kinds tell of."""
 _OF_A_WHOLE: Mapping[str, Sequence[str]] = {

@@ -9,11 +9,12 @@ from typing import TypeAlias
 import attrs
 
 from keval.records.formats import time_span
-from keval.records.manifest import ConditionEntry
+from keval.records.manifest import ConditionEntry, Manifest
 from keval.records.transcript import Transcript
 from keval.records.trial import Expectation, Trial
 from keval_analysis.choices import UnknownError, choices, is_called, is_read
 from keval_analysis.findings.summary import GateResult, GateVerdict, UnmetExpectation
+from keval_analysis.stats.contrasts import revisions
 
 _Check: TypeAlias = Callable[[Trial], str | None]
 """Returns a piece of an answer that does not meet an expectation; `None` for one that does."""
@@ -43,8 +44,16 @@ class ExpectationCheck:
     example: str = ""
     unmet: list[UnmetExpectation] = attrs.field(factory=list)
 
+    @classmethod
+    def of(cls, manifest: Manifest) -> ExpectationCheck:
+        """Return the check of a run, of all its conditions but what they were at the commit of `--against`."""
+        before = {*revisions(manifest).values()}
+        return cls({label: each for label, each in manifest.conditions.items() if label not in before})
+
     def add(self, trial: Trial) -> None:
         """Check a trial."""
+        if trial.condition not in self.conditions:
+            return
         expected = [part for part in trial.sample.expect if not part.conditions or trial.condition in part.conditions]
         if expected and trial.failure is not None:
             self.failed += 1

@@ -42,6 +42,8 @@ _NUMBER = re.compile(
     r"(?P<sign>[+-]?)\s*(?:(?P<digits>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<percent>%?)|(?P<margin>margin))"
 )
 _CALL = re.compile(r"(?P<function>\w+)\s*\((?P<inner>.*)\)", re.DOTALL)
+_AGAINST_COMMIT = " against commit"
+"""The end of a gate on the difference to the commit of `--against`."""
 
 
 @attrs.frozen
@@ -49,7 +51,8 @@ class Gate:
     """A gate as it was read. `None` for agent, condition or judge means all that the gate can be about.
 
     `number` is the threshold as written. `is_effect` says that the gate is about the difference to the baseline, and
-    `is_resource` that `metric` is one of `RESOURCES`.
+    `is_resource` that `metric` is one of `RESOURCES`. With `against_commit`, the difference is to what the condition
+    was at the commit of `--against`.
     """
 
     written: str
@@ -63,6 +66,7 @@ class Gate:
     threshold: float
     is_effect: bool
     is_resource: bool
+    against_commit: bool = False
 
     def about(self, agent: str, condition: str, judge: str | None = None) -> str:
         """Return the gate's text for one arm."""
@@ -70,7 +74,8 @@ class Gate:
 
     def text(self, subject: str) -> str:
         """Return the gate's text with this subject."""
-        return f"{subject if self.function == 'mean' else f'{self.function}({subject})'} {self.op} {self.number}"
+        end = _AGAINST_COMMIT if self.against_commit else ""
+        return f"{subject if self.function == 'mean' else f'{self.function}({subject})'} {self.op} {self.number}{end}"
 
 
 @attrs.frozen
@@ -119,12 +124,13 @@ def parse(text: str, names: Names) -> Gate:
     # A gate of a YAML file may be folded over lines.
     written = " ".join(text.split())
     # A check may have such a sign in its name, before the one that compares.
-    found = next(reversed([*_OPERATOR.finditer(written)]), None)
+    compared = written.removesuffix(_AGAINST_COMMIT)
+    found = next(reversed([*_OPERATOR.finditer(compared)]), None)
     if found is None:
         raise ValueError(
             f"the gate {written!r} has no comparison; write a metric, one of >=, <=, > and <, and a number, {_EXAMPLE}"
         )
-    subject, operator, right = written[: found.start()].strip(), found[0], written[found.end() :].strip()
+    subject, operator, right = compared[: found.start()].strip(), found[0], compared[found.end() :].strip()
     op: Operator | None = next((known for known in get_args(Operator) if known == operator), None)
     if op is None:
         raise ValueError(f"the gate {written!r} has {operator!r}; write >=, <=, > or <")
@@ -146,6 +152,7 @@ def parse(text: str, names: Names) -> Gate:
     is_effect, is_resource = bool(number["sign"]), metric not in names.metrics
     told = right.replace(" ", "")
     gate = Gate(written, function, agent, condition, metric, judge, op, told, threshold, is_effect, is_resource)
+    gate = attrs.evolve(gate, against_commit=compared != written)
     _check(gate, names)
     return gate
 
@@ -277,6 +284,9 @@ def _check(gate: Gate, names: Names) -> None:
         raise ValueError(f"{whose} has no {gate.function}; it has {', '.join(functions)}")
     if gate.metric == DRIFT and gate.is_resource and (gate.is_effect or gate.agent or gate.condition):
         raise ValueError(f"{DRIFT!r} is of judges: it takes neither an agent, nor a condition, nor a sign")
+    if gate.against_commit and not gate.is_effect:
+        told = f"the gate {gate.written!r} is of a difference, which has a sign"
+        raise ValueError(f"{told}; write one, such as '{gate.op} +0', or '{gate.op} -margin'")
     if gate.is_effect:
         _check_effect(gate, names)
     scale = Scale() if gate.metric in SHARES and gate.is_resource else names.scale(gate.metric)
@@ -291,9 +301,9 @@ def _check(gate: Gate, names: Names) -> None:
 
 def _check_effect(gate: Gate, names: Names) -> None:
     told = f"{gate.number} has a sign, so the gate {gate.written!r} compares with the baseline"
-    if len(names.conditions) < 2:
+    if len(names.conditions) < 2 and not gate.against_commit:
         raise ValueError(f"{told}, and {names.baseline!r} is the only condition; add a condition, or remove the sign")
-    if gate.condition == names.baseline:
+    if gate.condition == names.baseline and not gate.against_commit:
         raise ValueError(f"{told}, which {gate.condition!r} itself is; name another condition, or remove the sign")
     if gate.is_resource and gate.metric in SHARES:
         raise ValueError(f"{told}, and keval estimates none on {gate.metric!r}; remove the sign")

@@ -91,6 +91,9 @@ def _each(gate: Gate, summary: Summary) -> Iterator[GateResult]:
     if gate.is_resource and gate.metric == DRIFT:
         yield from _of_drift(gate, summary)
         return
+    if gate.against_commit:
+        yield from _of_revisions(gate, summary)
+        return
     arms = [arm for arm in summary.trials if _is_about(gate, arm, summary)]
     if not arms:
         yield _undecided(gate.written, "the gate refers to no arm of the run")
@@ -99,6 +102,21 @@ def _each(gate: Gate, summary: Summary) -> Iterator[GateResult]:
             yield _of_resource(gate, arm, summary)
         else:
             yield from _of_scores(gate, arm, summary)
+
+
+def _of_revisions(gate: Gate, summary: Summary) -> Iterator[GateResult]:
+    """Decide a gate for each condition that differs from what it was at the commit of `--against`."""
+    found = [each for each in summary.contrasts if each.kind == "revision" and gate.condition in (None, each.condition)]
+    if summary.commit is None:
+        yield _undecided(gate.written, "the run is held against no commit; `keval run --against REF` does that")
+    elif not found:
+        nothing = _undecided(gate.written, f"no condition of the gate differs from what it was at {summary.commit}")
+        yield attrs.evolve(nothing, verdict="held")
+    for contrast in found:
+        held = attrs.evolve(summary, effects=contrast.effects, expenses=contrast.expenses)
+        for arm in summary.trials:
+            if arm.condition == contrast.condition and gate.agent in (None, arm.agent):
+                yield from [_of_resource(gate, arm, held)] if gate.is_resource else _of_scores(gate, arm, held)
 
 
 def _of_drift(gate: Gate, summary: Summary) -> Iterator[GateResult]:
@@ -122,9 +140,13 @@ def _is_about(gate: Gate, arm: ArmTrials, summary: Summary) -> bool:
         return False
     if gate.condition is not None:
         return arm.condition == gate.condition
-    if arm.condition != summary.baseline or (gate.is_resource and gate.metric in _OF_EVERY_ARM):
+    if gate.is_resource and gate.metric in _OF_EVERY_ARM:
         return True
-    return not gate.is_effect and all(other.condition == summary.baseline for other in summary.trials)
+    # What a condition was at a commit is nothing that a change is to answer for.
+    before = {each.against for each in summary.contrasts if each.kind == "revision"}
+    if arm.condition != summary.baseline:
+        return arm.condition not in before
+    return not gate.is_effect and {other.condition for other in summary.trials} <= {summary.baseline, *before}
 
 
 def _of_resource(gate: Gate, arm: ArmTrials, summary: Summary) -> GateResult:

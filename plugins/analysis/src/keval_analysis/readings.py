@@ -72,7 +72,7 @@ def conclusion(run: Run, parts: Mapping[str, Any], given: Mapping[str, Any]) -> 
     from keval_analysis.expectations import ExpectationCheck
     from keval_analysis.gates import with_gates
 
-    expectations = ExpectationCheck(run.manifest.conditions)
+    expectations = ExpectationCheck.of(run.manifest)
     found = with_gates(
         run, run.summary(expectations.watch(run.trials())), expectations, regression=given.get("regression")
     )

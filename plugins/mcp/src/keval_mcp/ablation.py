@@ -15,6 +15,7 @@ from keval.seams.workspaces import TextContext
 from keval_mcp.served_context import list_tools, make_contexts
 
 _REQUIRING = ("require_mcp_tool_use", "require_mcp_tool_success", "on_missing_tool_use")
+_COMMANDS = ("setup", "cleanup")
 _NOT_IN_LABELS = re.compile(r"[^\w.+-]")
 
 
@@ -119,7 +120,7 @@ class _Expansion:
             notices.append(Problem(_place(self.evaluation, of), words))
         section = self.evaluation.with_section(Ablation((), self.made))
         told = attrs.evolve(section, notices=(*self.evaluation.notices, *notices))
-        added = [label for parts in self.made.values() for label in parts.values()]
+        added = {label: of for of, parts in self.made.items() for label in parts.values()}
         return with_conditions(told, {**self.data, "ablated": self.made}, added)
 
     def _context(self, context: str, part: str) -> str:
@@ -133,11 +134,17 @@ class _Expansion:
         return label
 
 
-def with_conditions(evaluation: Evaluation, data: dict[str, Any], labels: Sequence[str]) -> Evaluation:
-    """Return the evaluation with these conditions of other data, what these need, and new problems of the data."""
-    source = evaluation.source.moved(data, {})
+def with_conditions(evaluation: Evaluation, data: dict[str, Any], made: Mapping[str, str]) -> Evaluation:
+    """Return the evaluation with conditions of other data, what these need, and new problems of the data.
+
+    They are made of others: commands of `setup` and `cleanup` for these are for them, too.
+    """
+    commands = {key: _also_for(made, data[key]) for key in _COMMANDS if isinstance(data.get(key), dict)}
+    source = evaluation.source.moved({**data, **commands}, {})
     found, known = read_evaluation(source), read_evaluation(evaluation.source).problems
-    added = {label: found.conditions[label] for label in labels if label in found.conditions}
+    added = {label: found.conditions[label] for label in made if label in found.conditions}
+    for section in found.sections:
+        evaluation = evaluation.with_section(section) if hasattr(section, "cleanup") else evaluation
     kept = {spec.label: spec for spec in evaluation.contexts}  # flags may have left some out
     used = found.with_bases({name for condition in added.values() for name in condition.contexts})
     return attrs.evolve(
@@ -147,6 +154,15 @@ def with_conditions(evaluation: Evaluation, data: dict[str, Any], labels: Sequen
         conditions={**evaluation.conditions, **added},
         problems=(*evaluation.problems, *(each for each in found.problems if each not in known)),
     )
+
+
+def _also_for(made: Mapping[str, str], scopes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return commands of which each that is for a condition is also for those that are made of it."""
+    found = dict(scopes)
+    for scope, command in scopes.items():
+        if isinstance(command, dict) and (own := command.get("conditions")):
+            found[scope] = {**command, "conditions": [*own, *(label for label, of in made.items() if of in own)]}
+    return found
 
 
 def _label(wanted: str, taken: Mapping[str, Any]) -> str:

@@ -120,7 +120,7 @@ def _copied(run: Run, manifest: Manifest, frames: Frames, writer: RunWriter) -> 
         file.append(b"")
     asked = {key.trial for key in frames.keys if key.role == "agent"}
     asked |= {trial.id for trial in writer.run.trials() if manifest.agents[trial.agent].recording}  # asks no model
-    expectations = ExpectationCheck(manifest.conditions)
+    expectations = ExpectationCheck.of(manifest)
     summary = writer.run.summary(expectations.watch(writer.run.trials()))
     writer.write_summary(with_gates(writer.run, summary, expectations))
     # Last, as the seal has the digests of all files before it.

@@ -407,7 +407,8 @@ class Summary(Entry):
     against it. `same_vendor` are the judges whose model is of the vendor of an agent's. `looking` says how the run was
     looked at before its end, and why it ended early, if it did: its intervals and p-values then hold for that way of
     looking. `parts` are those of hook plugins, by name. `revisions` are there if the config names one for a context, or
-    an agent spoke another than its server. `changed` are the files of the run that changed after it had ended.
+    an agent spoke another than its server. `changed` are the files of the run that changed after it had ended. `commit`
+    is that of `--against`.
     """
 
     run: str
@@ -456,6 +457,7 @@ class Summary(Entry):
     placeholders: int = attrs.field(default=0, metadata={"sparse": True})
     same_vendor: tuple[SameVendor, ...] = ()
     looking: LookingEntry | None = None
+    commit: str | None = attrs.field(default=None, metadata={"sparse": True})
     parts: Mapping[str, Any] = attrs.field(factory=dict, metadata={"sparse": True})
 
     def outcome(self, *, strict: bool = False) -> Outcome:

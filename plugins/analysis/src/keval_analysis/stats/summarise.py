@@ -205,6 +205,7 @@ class Summariser:
             properties=findings.properties(),
             unfinished=findings.unfinished,
             mixed=mixed(manifest.config),
+            commit=section_of(manifest.config, "against").get("ref"),
             placeholders=self.observed.placeholders,
             same_vendor=_same_vendors(manifest),
             unpriced=self.observed.rates.unpriced,

@@ -17,6 +17,8 @@ from keval.config.load import read_evaluation
 from keval.config.source import Source
 from keval.errors import ConfigError, Problem
 from keval.records.manifest import Manifest
+from keval.run.active_run import ActiveRun
+from keval.seams.hooks import hookimpl
 from keval_mcp.ablation import with_conditions
 from keval_mcp.against.repository import GitError, Repository
 from keval_mcp.against.sources import Place, is_started_in, moved, sources_of, touched
@@ -45,18 +47,28 @@ class Base:
 
 @attrs.frozen
 class Against:
-    """The key that `--against` adds to the config of a run."""
+    """The keys that `--against` adds to the config of a run, and `--changed-since`: what is not run, in sentences."""
 
     against: Base | None = None
+    not_run: tuple[str, ...] = ()
+
+    @hookimpl
+    def keval_run_summarised(self, run: ActiveRun) -> Mapping[str, Any] | None:
+        return {"not run": [*self.not_run]} if self.not_run else None
+
+
+def not_run(part: Sequence[str]) -> Sequence[str]:
+    """Return what a report says of what has not changed, and is not run."""
+    return part
 
 
 @contextmanager
-def checked_out(config: Path, base: Base) -> Iterator[Base]:
-    """Yield the base with its commit checked out for a while, and set up. Raises ConfigError.
+def checked_out(config: Path, base: Base, flag: str = "--against") -> Iterator[Base]:
+    """Yield the base with its commit checked out for a while, and set up. Raises ConfigError, which names the flag.
 
     A folder that it has already is made again, for a run that goes on.
     """
-    flag, known = f"--against {base.ref}", Path(base.folder) if base.folder else None
+    known = Path(base.folder) if base.folder else None
     try:
         repository = Repository.of(config.resolve().parent)
         commit = base.commit or repository.commit(base.ref)
@@ -65,7 +77,7 @@ def checked_out(config: Path, base: Base) -> Iterator[Base]:
                 _set_up(base.setup, tree / config.resolve().parent.relative_to(repository.top))
             yield attrs.evolve(base, folder=str(tree), commit=commit)
     except GitError as error:
-        raise ConfigError([Problem(flag, str(error))]) from error
+        raise ConfigError([Problem(f"{flag} {base.ref}", str(error))]) from error
 
 
 def checked_out_again(manifest: Manifest) -> AbstractContextManager[Base]:
@@ -90,11 +102,11 @@ def held_against(evaluation: Evaluation, config: Path, base: Base) -> Evaluation
 
     What is added stands in the config as if it had been written there. Problems of the evaluation are told first.
     """
-    return evaluation if evaluation.problems else _Comparison.of(evaluation, config, base).finished()
+    return evaluation if evaluation.problems else Comparison.of(evaluation, config, base).finished()
 
 
 @attrs.define(slots=False)
-class _Comparison:
+class Comparison:
     """An evaluation as it is `here`, and as it was in the checkout `there`; `data` is the config with what is added."""
 
     now: Evaluation
@@ -106,11 +118,13 @@ class _Comparison:
     unknown_files: Sequence[str]
     submodules: Sequence[str]
     data: dict[str, Any]
+    flag: str
+    is_new: bool
     problems: dict[Problem, None] = attrs.field(factory=dict)
     notices: dict[Problem, None] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, evaluation: Evaluation, config: Path, base: Base) -> _Comparison:
+    def of(cls, evaluation: Evaluation, config: Path, base: Base, flag: str = "--against") -> Comparison:
         """Read the config of the checkout; one that is not there is taken to be as today's."""
         real = config.resolve()
         repository = Repository.of(real.parent)
@@ -121,10 +135,12 @@ class _Comparison:
         data = evaluation.source.data
         data = {**data, **{name: dict(data.get(name) or {}) for name in ("contexts", "conditions")}}
         files, modules = repository.changed(base.commit), repository.submodules(base.commit)
-        found = cls(evaluation, before, base, here, there, *files, modules, data)
-        if not file.is_file():
-            found._tell(f"{config} is not there, so only files that it names are compared")
-        return found
+        return cls(evaluation, before, base, here, there, *files, modules, data, flag, not file.is_file())
+
+    @property
+    def files(self) -> Sequence[str]:
+        """The files that differ, or that Git does not know."""
+        return (*self.changed_files, *self.unknown_files)
 
     @cached_property
     def name(self) -> str:
@@ -137,28 +153,28 @@ class _Comparison:
 
     def finished(self) -> Evaluation:
         """Return the evaluation with all that differed added to it."""
+        if self.is_new:
+            self.tell(f"{self.now.source.name} is not there, so only files that it names are compared")
         arms: dict[str, str] = {}
         changed: dict[str, tuple[str, ...]] = {}
         for label in self.now.conditions:
             if label not in self.before.conditions:
-                self._tell(f"{label!r} is new since then, and held against nothing")
-            elif told := self._of_condition(label):
+                self.tell(f"{label!r} is new since then, and held against nothing")
+            elif told := self.of_condition(label):
                 arms[label], changed[label] = f"{label} ({self.name})", tuple(told)
                 self.data["conditions"][arms[label]] = self._condition(label)
         if self.problems:
             return attrs.evolve(self.now, problems=tuple(self.problems))
-        self._tell_unknown()
-        if not arms:
-            self._tell("no condition differs from what it was then, so nothing is held against it")
-            return attrs.evolve(self.now, notices=(*self.now.notices, *self.notices))
-        self._tell(f"added {' and '.join(repr(label) for label in arms.values())}")
+        self.tell_unknown()
+        added = f"added {' and '.join(repr(label) for label in arms.values())}"
+        self.tell(added if arms else "no condition differs from what it was then, so nothing is held against it")
         base = attrs.evolve(self.base, arms=arms, changed=changed)
         self.data["against"] = attrs.asdict(base)
-        section = self.now.with_section(Against(base))
+        section = self.now.with_section(attrs.evolve(self.now.section(Against), against=base))
         noted = attrs.evolve(section, notices=(*section.notices, *self.notices))
-        return with_conditions(noted, self.data, [*arms.values()])
+        return with_conditions(noted, self.data, {label: of for of, label in arms.items()})
 
-    def _of_condition(self, label: str) -> list[str]:
+    def of_condition(self, label: str) -> list[str]:
         """Return what differs of a condition."""
         now, before = (attrs.asdict(each.conditions[label]) for each in (self.now, self.before))
         told = [key for key in now if now[key] != before[key] and key not in _OF_TASKS]
@@ -176,7 +192,7 @@ class _Comparison:
         for path in self.submodules:
             if any(f"{each}/".startswith(f"{path}/") for each in sources):
                 self._wrong(f"the context {label!r} is in the submodule {path}, which is not checked out")
-        files = touched((*self.changed_files, *self.unknown_files), sources)
+        files = touched(self.files, sources)
         return [*told, f"{label}: {', '.join(shortened(files))}"] if files else told
 
     def _condition(self, label: str) -> dict[str, Any]:
@@ -207,20 +223,20 @@ class _Comparison:
         contexts[name] |= before.changes
         return name
 
-    def _tell_unknown(self) -> None:
+    def tell_unknown(self) -> None:
         """Tell of changed files that belong to no context, where there is a server whose files nobody names."""
         servers = [spec for spec in self._now.values() if spec.type == "stdio" and "watch" not in spec.options]
         known = [each for spec in self._now.values() for each in sources_of(spec, self.here)]
         others = [each for each in self.changed_files if each not in touched(self.changed_files, known)]
         if servers and others:
             told = f"changed files that no context names: {', '.join(shortened(others))}"
-            self._tell(f"{told}; if one is code of {servers[0].label!r}, name it there by `watch: [PATH]`")
+            self.tell(f"{told}; if one is code of {servers[0].label!r}, name it there by `watch: [PATH]`")
 
-    def _tell(self, told: str) -> None:
-        self.notices[Problem(f"--against {self.base.ref}", told)] = None
+    def tell(self, told: str) -> None:
+        self.notices[Problem(f"{self.flag} {self.base.ref}", told)] = None
 
     def _wrong(self, told: str) -> None:
-        self.problems[Problem(f"--against {self.base.ref}", told)] = None
+        self.problems[Problem(f"{self.flag} {self.base.ref}", told)] = None
 
 
 def shortened(files: Sequence[str]) -> list[str]:

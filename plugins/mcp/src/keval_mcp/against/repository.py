@@ -41,7 +41,12 @@ class Repository:
         return cls(Path(_git(folder, "rev-parse", "--show-toplevel").rstrip("\n")).resolve())
 
     def commit(self, ref: str) -> str:
-        """Return the whole hash of a commit. Raises GitError, which says how to fetch it into a shallow clone."""
+        """Return the whole hash of a commit; for `REF...`, of that from which REF and the current one went apart.
+
+        Raises GitError, which says how to fetch it into a shallow clone.
+        """
+        if ref.endswith("..."):
+            return self._git("merge-base", self.commit(ref.removesuffix("...")), "HEAD").strip()
         try:
             return self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}").strip()
         except GitError as error:

@@ -41,6 +41,12 @@ class Place:
         real = Path(os.path.normpath(path))
         return real.relative_to(self.top).as_posix() if real.is_relative_to(self.top) else None
 
+    def existing(self, path: Path) -> Iterator[str]:
+        """Yield a path as one from the top, if there is something; not the top itself, which has everything in it."""
+        # `Path.exists` would raise for a text that is too long.
+        if (found := self.within(path)) and found != "." and os.path.exists(path):
+            yield found
+
 
 def sources_of(spec: PluginSpec, place: Place) -> Iterator[str]:
     """Yield the files, folders and patterns from the top of the checkout that a context is made of.
@@ -58,10 +64,15 @@ def sources_of(spec: PluginSpec, place: Place) -> Iterator[str]:
     for base, names in bases:
         for _, text in texts({name: options[name] for name in names if name in options}):
             # In `--root=DIR`, the path comes after the sign.
-            path = base / text.rpartition("=")[2]
-            # The top itself would make everything part of it.
-            if (found := place.within(path)) and found != "." and path.exists():
-                yield found
+            yield from place.existing(base / text.rpartition("=")[2])
+
+
+def files_in(data: Any, place: Place) -> Iterator[str]:
+    """Yield the files and folders from the top of the checkout that the texts of a config's data lead to."""
+    for _, text in texts(data):
+        # In `checks.py:brevity`, the path comes before the sign; a word alone is a name.
+        if not {".", "/"}.isdisjoint(path := text.partition(":")[0]):
+            yield from place.existing(place.folder / path)
 
 
 def touched(changed: Iterable[str], sources: Sequence[str]) -> list[str]:

@@ -92,7 +92,7 @@ def _summary(run: Run, gate_flags: GateFlags, output_dir: Path, *, outlined: boo
     )
     if problems:
         raise ConfigError(problems)
-    regression, expectations = gate_flags.regression(output_dir, run), ExpectationCheck(run.manifest.conditions)
+    regression, expectations = gate_flags.regression(output_dir, run), ExpectationCheck.of(run.manifest)
     trials = expectations.watch(run.trials())
     summary, outline = summarise_with_outline(run, trials) if outlined else (run.summary(trials), None)
     summary = attrs.evolve(summary, parts=kept_parts(run))

@@ -124,7 +124,7 @@ class InteractiveRun:
                         run.grader(scores.lacks) as grader,
                     ):
                         worker = PlanWorker(plan, run.ready, rates=Rates.of(run.manifest))
-                        summariser, expectations = Summariser(run.manifest), ExpectationCheck(run.manifest.conditions)
+                        summariser, expectations = Summariser(run.manifest), ExpectationCheck.of(run.manifest)
                         found = cls(run, plan, worker, outbox, scores, grader, lines, summariser, expectations)
                         yield found
                 if run.manifest.trials:
