@@ -19,6 +19,7 @@ from keval.cli import main
 from keval.seams.installation import Installation, Origin
 from tests.code_host import SHA, CodeHost, asked_by, github_job, pull_request, serving
 from tests.conftest import Project
+from tests.plugins.workspace.attempts import git
 
 CONFIG = """
 dataset: {path: questions.jsonl}
@@ -343,6 +344,40 @@ def test_steps_of_the_action_and_of_the_workflow_are_the_same(answered: Project)
     calls, calls_of_action = ([step["run"].split()[2] for step in steps if "keval ci" in step.get("run", "")]
                               for steps in both)  # fmt: skip
     assert ["head", "run", "comment"] == calls == calls_of_action
+
+
+@pytest.mark.parametrize("as_action", [False, True])
+def test_a_job_may_hold_a_pull_request_against_its_base(
+    answered: Project, monkeypatch: pytest.MonkeyPatch, *, as_action: bool
+) -> None:
+    if as_action:
+        here, origin = Installation.here_and_now(), Origin("git", "https://github.com/ours/keval", "main", "c0ffee")
+        monkeypatch.setattr(Installation, "here_and_now", lambda: attrs.evolve(here, origin=origin))
+    answered.keval("ci", "init", "--host", "github", "--on", "every", "--against")
+    answered.keval("ci", "init", "--host", "gitlab", "--on", "every", "--against")
+
+    workflow = yaml.safe_load((answered.root / ".github/workflows/keval.yaml").read_text(encoding="utf-8"))
+    base = "${{ github.base_ref || github.event.repository.default_branch }}"
+    steps = workflow["jobs"]["evaluate"]["steps"]
+    if as_action:
+        assert f"--against origin/{base}..." == steps[0]["with"]["args"]
+    else:
+        (step,) = (step for step in steps if step.get("name") == "Evaluate")
+        assert ({"BASE": base}, 'keval ci run eval.yaml --against "origin/$BASE..."') == (step["env"], step["run"])
+    job = yaml.safe_load((answered.root / ".gitlab-ci.yml").read_text(encoding="utf-8"))["keval"]
+    assert {"GIT_DEPTH": 0} == job["variables"]
+    assert "keval ci run eval.yaml --against $CI_MERGE_REQUEST_DIFF_BASE_SHA || code=$?" in job["script"]
+
+
+def test_a_job_that_runs_nothing_reports_nothing(answered: Project, host: CodeHost) -> None:
+    git(answered.root, "init", "--quiet", "--initial-branch=main")
+    git(answered.root, "add", "--all")
+    git(answered.root, "commit", "--quiet", "--message", "first")
+
+    done = answered.keval("ci", "run", "--changed-since", "main", env=github_job(answered.root, host, {}))
+
+    assert (0, False) == (done.code, (answered.root / "outputs.txt").exists())
+    assert "note: keval did not run: what it would run has not changed." in done.stderr
 
 
 def test_a_badge_says_an_effect_or_that_it_is_undecided(project: Project) -> None:

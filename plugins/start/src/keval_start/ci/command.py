@@ -39,7 +39,8 @@ def command() -> None:
     type=click.Choice(["every", "label", "comment"]),
     help="Evaluate every pull request, those with the label keval, or when a comment says /keval.",
 )
-def init_command(*, config: Path, host: str | None, on: str | None) -> None:
+@click.option("--against", is_flag=True, help="Hold conditions against what they are without the pull request.")
+def init_command(*, config: Path, host: str | None, on: str | None, against: bool) -> None:
     """Write a workflow for GitHub, or a job for GitLab, that evaluates CONFIG for pull requests.
 
     Asks which, and when, unless flags say it. No file is overwritten.
@@ -47,7 +48,8 @@ def init_command(*, config: Path, host: str | None, on: str | None) -> None:
     from keval_start.ci.pipeline import HOSTS, TRIGGERS, write
 
     guessed = "gitlab" if Path(".gitlab-ci.yml").exists() else "github"
-    write(config, host or _asked("Where?", HOSTS, guessed), on or _asked("When?", TRIGGERS, "every"))
+    host, on = host or _asked("Where?", HOSTS, guessed), on or _asked("When?", TRIGGERS, "every")
+    write(config, host, on, against=against)
 
 
 def _asked(title: str, choices: dict[str, str], default: str) -> str:
@@ -89,12 +91,13 @@ def run_command(*, config: Path, args: Sequence[str], recording: Path, output_di
     For a pull request of a fork, which gets no secrets, it replays a recording; without one it says so, unless it
     needs none. Exits as `keval run` does.
     """
+    from keval.store.run import list_runs
     from keval_start.ci.annotations import annotated
     from keval_start.ci.job import Job
     from keval_start.ci.pipeline import drop_secrets
     from keval_start.init_command import call
 
-    job, more = Job.here(), list[str]()
+    job, more, before = Job.here(), list[str](), list_runs(output_dir)[-1:]
     try:
         if job.keyless:
             lacking = drop_secrets(config)
@@ -111,7 +114,9 @@ def run_command(*, config: Path, args: Sequence[str], recording: Path, output_di
             click.echo("\n".join(annotated(error.problems)))
         raise
     except SystemExit as ended:
-        if ended.code in _REPORTED:
+        if ended.code in _REPORTED and list_runs(output_dir)[-1:] == before:
+            _summarise("keval did not run: what it would run has not changed.")
+        elif ended.code in _REPORTED:
             _report(job.host, output_dir)
         raise
 

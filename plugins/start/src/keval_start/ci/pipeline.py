@@ -34,7 +34,7 @@ _REFERENCE = re.compile(r"\$\{(\w+)\}")
 _GITHUB = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+?)(\.git)?/?")
 
 
-def write(config: Path, host: str, on: str) -> None:
+def write(config: Path, host: str, on: str, *, against: bool = False) -> None:
     """Write the job, and say what is left to do. Raises ConfigError: the config is wrong, or the file there already."""
     workplace, names = Workplace.of(config.resolve().parent), _referenced(config)
     with filling(dict.fromkeys(names, "x")):
@@ -52,6 +52,7 @@ def write(config: Path, host: str, on: str) -> None:
         config=config.name,
         place=Path(os.path.relpath(workplace.folder, workplace.repository)).as_posix(),
         on=on,
+        against=against,
         action=f"{action[1]}@{origin.commit}" if action else "",
         install=command,
         requirements=(workplace.folder / _REQUIREMENTS).is_file(),
