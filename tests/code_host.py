@@ -107,9 +107,9 @@ def github_job(folder: Path, host: CodeHost, event: dict[str, Any], name: str = 
 
 def pull_request(repository: str = "ours/tarn", sha: str = SHA) -> dict[str, Any]:
     head = {"sha": sha, "repo": {"full_name": repository, "pushed_at": "2026-11-30T10:00:00Z"}}
-    return {"number": 7, "head": head}
+    return {"number": 7, "head": head, "labels": [{"name": "bug"}]}
 
 
 def asked_by(who: str, body: str, at: str = "2026-11-30T10:00:01Z", issue: str = "pull_request") -> dict[str, Any]:
     comment = {"user": {"login": who}, "body": body, "created_at": at}
-    return {"issue": {"number": 7, issue: {}}, "comment": comment}
+    return {"issue": {"number": 7, issue: {"url": "…"}}, "comment": comment}

@@ -1,28 +1,25 @@
-"""The workflow of docs/ci.md is executed: the steps of action.yml run in bash as GitHub runs them.
+"""Jobs of pull requests are executed: the workflow of docs/ci.md with action.yml, and those that `ci init` writes.
 
-The repository is one that the test makes, with a server's answers and a skill; the API of GitHub is a stand-in.
+The repository is one that the test makes, with a server and a skill; the API of GitHub is a stand-in.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import attrs
 import pytest
 import yaml
 
-from tests.code_host import CodeHost, github_job, pull_request, serving
+from tests.ci_jobs import ROOT, TOKEN, Done, Runner
+from tests.code_host import CodeHost, asked_by, pull_request, serving
 from tests.conftest import Project
 from tests.stdio_server import look_up
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 CONFIG = """
 dataset: {path: questions.jsonl}
@@ -40,176 +37,137 @@ gates:
   - with_skill/basic/contains >= 0.9
 """
 SKILL = "---\nname: manual\ndescription: How to run Tarn.\n---\nTarn listens on port {port}.\n"
-GIT = {f"GIT_{who}_{what}": "t@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+FILES = {
+    "eval.yaml": CONFIG,
+    "questions.jsonl": '{"id": "port", "question": "Which port does Tarn listen on?", "answer": "7443"}\n'
+    '{"id": "tarn", "question": "On which port is Tarn?", "answer": "7443"}\n',
+    "server.py": look_up("Tarn listens on port 7443."),
+    "skills/manual/SKILL.md": SKILL.format(port=7443),
+    "requirements.txt": "",
+    ".gitignore": "results/\n",
+}
+WITH_A_KEY = {"eval.yaml": CONFIG.replace("simulated/any", "openai/gpt-4o-mini")}
+STEPS = {"astral-sh/setup-uv": 0, "Install": 0, "Find the commit": 0, "actions/checkout": 0, "Set up": 0}
+KEPT = {"manifest.json", "trials.jsonl", "junit.xml"}
+ENDS = {"Comment": 0, "actions/upload-artifact": 0}
 
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
-@attrs.frozen
-class Runner:
-    """Executes the steps of the action, with the inputs of the page's workflow and what one step passes to the next."""
-
-    root: Path
-    host: CodeHost
-
-    @property
-    def checkout(self) -> Path:
-        return self.root / "checkout"
-
-    def git(self, *args: str) -> str:
-        environ = {**os.environ, **GIT}
-        return subprocess.run(
-            ["git", *args], cwd=self.root / "origin", env=environ, capture_output=True, text=True, check=True
-        ).stdout.strip()
-
-    def push(self, **files: str) -> str:
-        """Commit files on top of what `main` has; return the commit."""
-        self.git("checkout", "-q", "--detach", "main")
-        for path, text in files.items():
-            (self.root / "origin" / path).write_text(text, encoding="utf-8")
-        self.git("commit", "-q", "--allow-empty", "-am", "change")
-        return self.git("rev-parse", "HEAD")
-
-    def run(self, sha: str, repository: str = "ours/tarn") -> dict[str, Any]:
-        """Run the job of a pull request; the exit code of each step with a script, and what `Evaluate` printed."""
-        (workflow,) = (data for text in blocks("yaml") if "jobs" in (data := yaml.safe_load(text)))
-        action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
-        (step,) = workflow["jobs"]["evaluate"]["steps"]
-        assert step["with"].keys() <= action["inputs"].keys()
-        inputs = {name: each.get("default", "") for name, each in action["inputs"].items()} | step["with"]
-        environ = {
-            **{name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"},
-            **github_job(self.root, self.host, {"pull_request": pull_request(repository, sha)}),
-            "GITHUB_ACTION_PATH": str(ROOT),
-            "GITHUB_PATH": str(self.root / "path"),
-            "PATH": os.pathsep.join([str(self.root / "tools"), str(Path(sys.executable).parent), os.environ["PATH"]]),
-        }
-        del environ["GITHUB_TOKEN"]
-        known: dict[str, Any] = {"inputs": inputs, "github": {"token": "job-token"}, "steps": {}}
-        done: dict[str, Any] = {}
-        for each in action["runs"]["steps"]:
-            condition = str(each.get("if", "")).removeprefix("${{").removesuffix("}}")
-            failed = any(code for name, code in done.items() if name != "said")
-            if (failed and "!cancelled()" not in condition) or not self.holds(condition or "true", known):
-                continue
-            if each.get("uses", "").startswith("actions/checkout@"):
-                shutil.rmtree(self.checkout, ignore_errors=True)
-                self.git("clone", "-q", ".", str(self.checkout))
-                self.git("-C", str(self.checkout), "checkout", "-q", self.value(each["with"]["ref"], known))
-            elif "uses" in each:
-                done[each["uses"].partition("@")[0]] = 0
-            else:
-                env = environ | {name: self.value(text, known) for name, text in each.get("env", {}).items()}
-                (self.root / "outputs.txt").unlink(missing_ok=True)
-                script = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", each["run"]]
-                folder = self.checkout if "working-directory" in each else self.root
-                ended = subprocess.run(script, cwd=folder, env=env, capture_output=True, text=True)
-                done[each["name"]] = ended.returncode
-                done["said"] = ended.stdout + ended.stderr if each["name"] == "Evaluate" else done.get("said", "")
-                known["steps"][each.get("id")] = self.outputs()
-        return done
-
-    def outputs(self) -> dict[str, str]:
-        path = self.root / "outputs.txt"
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        return dict(line.split("=", 1) for line in lines)
-
-    def holds(self, condition: str, known: dict[str, Any]) -> bool:
-        """Whether an expression of GitHub's that has only names, texts, `&&` and `==` holds."""
-        return all(self.term(term.strip(), known) for term in condition.split("&&"))
-
-    def term(self, term: str, known: dict[str, Any]) -> bool:
-        if term in ("true", "!cancelled()"):
-            return True
-        name, _, text = term.partition(" == ")
-        return self.value(f"${{{{ {name} }}}}", known) == text.strip("'") if text else bool(self.value(term, known))
-
-    def value(self, text: str, known: dict[str, Any]) -> str:
-        """A text with its expressions filled in, or what a name alone stands for."""
-        if "${{" not in text:
-            text = f"${{{{ {text} }}}}"
-
-        def filled(match: re.Match[str]) -> str:
-            found: Any = known
-            for name in match[1].replace(".outputs", "").split("."):
-                found = found.get(name, {})
-            return str(found or "")
-
-        return re.sub(r"\$\{\{ ([\w.]+) \}\}", filled, text)
-
-
 @pytest.fixture
 def runner(project: Project) -> Iterator[Runner]:
-    root, tools = project.root, project.root / "tools"
+    """A runner for which all is installed already: `uv` and `pip` note what they are called with, and a token."""
+    tools = project.root / "tools"
     tools.mkdir()
-    for name in ("uv", "pip"):  # all is installed already
-        (tools / name).write_text(f'#!/bin/sh\necho {name} "$@" >> {root}/installed\n', encoding="utf-8")
+    for name in ("uv", "pip"):
+        noted = f"echo {name} $* $GITHUB_TOKEN$KEVAL_GITLAB_TOKEN >> {project.root}/installed"
+        (tools / name).write_text(
+            f'#!/bin/sh\n{noted}\n[ "$*" != "tool dir --bin" ] || echo {tools}\n', encoding="utf-8"
+        )
         (tools / name).chmod(0o755)
-    (root / "origin" / "skills" / "manual").mkdir(parents=True)
     with serving(CodeHost()) as host:
-        found = Runner(root, host)
-        found.git("init", "-q", "-b", "main")
-        files = {
-            "eval.yaml": CONFIG,
-            "questions.jsonl": '{"id": "port", "question": "Which port does Tarn listen on?", "answer": "7443"}\n'
-            '{"id": "tarn", "question": "On which port is Tarn?", "answer": "7443"}\n',
-            "server.py": look_up("Tarn listens on port 7443."),
-            "skills/manual/SKILL.md": SKILL.format(port=7443),
-            "requirements.txt": "",
-            ".gitignore": "results/\n",
-        }
-        for path, text in files.items():
-            (root / "origin" / path).write_text(text, encoding="utf-8")
-        found.git("add", "-A")
-        found.git("commit", "-qm", "base")
-        yield found
+        yield Runner(project.root, host)
+
+
+def ran(done: Done | None) -> Done:
+    assert done is not None
+    return done
 
 
 @pytest.mark.slow
 def test_a_pull_request_is_told_what_it_did_and_a_fork_replays_the_recording(runner: Runner) -> None:
-    same = runner.run(runner.push())
-    server = runner.run(runner.push(**{"server.py": look_up("Tarn listens on port 1.")}))
-    skill = runner.run(runner.push(**{"skills/manual/SKILL.md": SKILL.format(port=1)}))
+    (workflow,) = (text for text in blocks("yaml") if "jobs" in yaml.safe_load(text))
+    host = runner.host
+    runner.push(FILES)
 
-    steps = {"astral-sh/setup-uv": 0, "Install": 0, "Find the commit": 0, "Set up": 0}
-    ends = {"Comment": 0, "actions/upload-artifact": 0}
-    for code, done in ((0, same), (1, server), (1, skill)):
-        said = done.pop("said")
-        assert {**steps, "Evaluate": code, **ends} == done, said
-        done["errors"] = [line.partition("title")[0] for line in said.splitlines() if line.startswith("::error")]
-    assert ([], ["::error file=eval.yaml,line=13,col=5,"]) == (same["errors"], server["errors"])
-    assert ["::error file=eval.yaml,line=14,col=5,", "::error file=skills/manual/SKILL.md,line=1,"] == skill["errors"]
-    # One comment, which is about the last commit.
-    (comment,) = runner.host.of()
-    assert "**failed** | with\\_skill/basic/contains" in comment
-    assert runner.git("rev-parse", "--short=12", "HEAD") in comment
-    assert f"uv tool install {ROOT}\n" in (runner.root / "installed").read_text(encoding="utf-8")
+    def pull(sha: str, repository: str = "ours/tarn") -> Done:
+        return ran(runner.github(workflow, {"pull_request": pull_request(repository, sha)}))
 
-    lacking = runner.run(
-        runner.push(**{"eval.yaml": CONFIG.replace("simulated/any", "openai/gpt-4o-mini")}), "eve/tarn"
-    )
+    def comment(sha: str, who: str, body: str = "/keval", repository: str = "ours/tarn") -> Done | None:
+        host.pull, host.permission = pull_request(repository, sha), "write" if who == "ann" else "read"
+        return runner.github(workflow, asked_by(who, body), "issue_comment")
+
+    same = pull(runner.push({}))
+    server = pull(runner.push({"server.py": look_up("Tarn listens on port 1.")}))
+    skill = runner.push({"skills/manual/SKILL.md": SKILL.format(port=1)})
+    asked, reader, other = comment(skill, "ann"), comment(skill, "eve"), comment(skill, "ann", "nice")
+    of_fork = comment(skill, "ann", repository="eve/tarn")
+
+    for code, done in ((0, same), (1, server), (1, ran(asked))):
+        assert {**STEPS, "Evaluate": code, **ENDS} == done.codes, done.said
+        assert KEPT <= {Path(each).name for each in done.artifacts}
+    places = [[each.partition("title")[0] for each in done.errors] for done in (same, server, ran(asked))]
+    lines = [f"::error file=eval.yaml,line={line},col=5," for line in (13, 14)]
+    assert [[], [lines[0]], [lines[1], "::error file=skills/manual/SKILL.md,line=1,"]] == places
+    # One comment, which is about the last commit that was evaluated, and one that says what `/keval` does not do.
+    evaluated, refused = host.of()
+    assert "**failed** | with\\_skill/basic/contains" in evaluated
+    assert skill[:12] in evaluated
+    assert "keval runs no code of forks where secrets are" in refused
+    # No code of a fork, or that only a reader asks for, is even fetched.
+    found = {name: code for name, code in STEPS.items() if name not in ("actions/checkout", "Set up")}
+    assert ([found, found], None) == ([ran(each).codes for each in (reader, of_fork)], other)
+    installed = (runner.root / "installed").read_text(encoding="utf-8")
+    assert (True, False) == (f"uv tool install {ROOT}\n" in installed, TOKEN in installed)
+
+    lacking = pull(runner.push(WITH_A_KEY), "eve/tarn")
     make, replay = blocks("console")[-2:]
     runner.git("checkout", "-q", "main")
     for script in (make.replace("oslo,tokyo", "port,tarn"), replay):
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        subprocess.run(
-            ["bash", "-ec", script], cwd=runner.root / "origin", env={**os.environ, "PATH": path}, check=True
-        )
-    runner.git("add", "-A")
-    runner.git("commit", "-qm", "record")
-    replayed = runner.run(runner.push(), "eve/tarn")
+        subprocess.run(["bash", "-ec", script], cwd=runner.origin, env={**os.environ, "PATH": path}, check=True)
+    runner.push({}, to="main")
+    replayed = pull(runner.push({}), "eve/tarn")
     described = SKILL.format(port=7443).replace("How to run", "How to stop")
-    changed = runner.run(runner.push(**{"skills/manual/SKILL.md": described}), "eve/tarn")
-    wrong = runner.run(runner.push(**{"eval.yaml": f"{CONFIG}seed_: 1"}), "eve/tarn")
+    changed = pull(runner.push({"skills/manual/SKILL.md": described}), "eve/tarn")
+    wrong = pull(runner.push({"eval.yaml": f"{CONFIG}seed_: 1"}), "eve/tarn")
 
-    assert "keval did not run: this pull request gets no OPENAI_API_KEY, as it is from a fork" in lacking["said"]
-    assert (0, False, False) == (lacking["Evaluate"], "Comment" in lacking, "actions/upload-artifact" in lacking)
-    assert (0, False, True) == (replayed["Evaluate"], "Comment" in replayed, "actions/upload-artifact" in replayed)
-    # A gate without a score fails it, or the failed trials do.
-    assert changed["Evaluate"] in (1, 3)
+    assert "keval did not run: this pull request gets no OPENAI_API_KEY, as it is from a fork" in str(lacking.said)
+    assert {**STEPS, "Evaluate": 0} == lacking.codes
+    for code, done in ((0, replayed), (3, changed)):  # 3: nothing was measured of what changed
+        assert {**STEPS, "Evaluate": code, "actions/upload-artifact": 0} == done.codes, done.said
     told = "::error file=eval.yaml,line=10,col=3,title=keval::2 of 2 trials of openai failed (replay: replay_miss)"
-    assert told in changed["said"], changed["said"]
-    assert (2, True) == (wrong["Evaluate"], "::error file=eval.yaml,line=15,col=1,title=keval" in wrong["said"])
-    assert 1 == len(runner.host.of())
+    assert changed.errors[0].startswith(told), changed.errors
+    assert ({**STEPS, "Evaluate": 2}, ["::error file=eval.yaml,line=15,col=1,title=keval"]) == (
+        wrong.codes,
+        [each.partition("::unknown")[0] for each in wrong.errors],
+    )
+    assert [evaluated, refused] == host.of()
+
+
+@pytest.mark.slow
+def test_the_jobs_that_keval_writes_run_on_a_label_and_on_gitlab_with_the_secrets_of_their_own_repository(
+    runner: Runner, project: Project
+) -> None:
+    runner.push({f"evals/{name}": text for name, text in FILES.items()})
+    for host in ("github", "gitlab"):
+        written = project.keval("ci", "init", "origin/evals/eval.yaml", "--host", host, "--on", "label")
+        assert 0 == written.code, written.stderr
+    workflow = (runner.origin / ".github/workflows/keval-evals.yaml").read_text(encoding="utf-8")
+    gitlab = (runner.origin / ".gitlab-ci.yml").read_text(encoding="utf-8")
+    sha = runner.push({}, to="main")
+    labelled = pull_request(sha=sha) | {"labels": [{"name": "bug"}, {"name": "keval"}]}
+    named = {"CI_MERGE_REQUEST_LABELS": "bug,keval", "KEVAL_GITLAB_TOKEN": TOKEN}
+
+    without = runner.github(workflow, {"action": "synchronize", "pull_request": pull_request(sha=sha)})
+    closed = runner.github(workflow, {"action": "closed", "pull_request": labelled})
+    done = ran(runner.github(workflow, {"action": "labeled", "pull_request": labelled}))
+    comments = runner.host.of()
+    unnamed = runner.gitlab(gitlab, sha, variables={**named, "CI_MERGE_REQUEST_LABELS": "kevals"})
+    in_ours = runner.gitlab(gitlab, sha, variables={**named, "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "9"})
+    merged = ran(runner.gitlab(gitlab, sha, variables=named))
+    asks = runner.push({f"evals/{name}": text for name, text in WITH_A_KEY.items()})
+    of_fork = {"CI_PROJECT_ID": "9", "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "9", "CI_MERGE_REQUEST_LABELS": "keval"}
+    lacking = ran(runner.gitlab(gitlab, asks, variables=of_fork))
+
+    assert (None, None, None, None) == (without, closed, unnamed, in_ours)
+    assert {**STEPS, "Evaluate": 0, **ENDS} == done.codes, done.said
+    assert KEPT <= {Path(each).name for each in done.artifacts}
+    assert [True] == [sha[:12] in each for each in comments]
+    assert ({"script": 0}, True) == (merged.codes, "updated the comment" in merged.said["script"]), merged.said
+    # The reports of tests are kept once more.
+    assert 2 == [Path(each).name for each in merged.artifacts].count("junit.xml")
+    assert ({"script": 0}, []) == (lacking.codes, lacking.artifacts)
+    assert "keval did not run: this pull request gets no OPENAI_API_KEY, as it is from a fork" in lacking.said["script"]

@@ -109,7 +109,7 @@ def tell_replaced(found: Counter[str], *, quiet: bool) -> None:
 
 
 def exit_code(summary: Summary, *, strict: bool = False) -> int:
-    """Return 1 if a gate failed, or is undecided and that is `strict`; else 3 unless all was answered and scored."""
+    """Return 1 if a gate failed; else 3 unless all was answered and scored; else 1 if `strict` and one is undecided."""
     return _CODES[summary.outcome(strict=strict)]
 
 

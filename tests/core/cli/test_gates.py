@@ -192,6 +192,18 @@ def test_an_undecided_gate_fails_if_it_is_strict(notes: Project) -> None:
     assert ["double/length >= 0.1 undecided (0.63; too few samples: n = 1)"] == lines(outcomes[0].stdout)
 
 
+@pytest.mark.parametrize(("gates", "code"), [((), 3), (("failures <= 100%",), 1), (("failures <= 0%",), 1)])
+def test_a_gate_on_what_was_not_measured_is_no_failed_gate_unless_the_failures_are_allowed(
+    notes: Project, gates: Sequence[str], code: int
+) -> None:
+    notes.write(questions_jsonl=questions(fail="no luck"))
+    gated(notes, "double/length >= 0.1", *gates)
+
+    outcome = notes.keval("run", "eval.yaml", "--strict")
+
+    assert (code, True) == (outcome.code, "undecided (too few samples: n = 0)" in outcome.stdout), outcome.stdout
+
+
 def test_quiet_says_which_gate_failed_and_nothing_of_gates_that_hold(notes: Project) -> None:
     gated(notes, "double/length >= 0.1")
 

@@ -261,7 +261,8 @@ def test_it_writes_a_job_for_gitlab_beside_those_that_are_there(
     assert "wrote .gitlab/keval.yml\n" == beside.stdout
     assert "note: add to .gitlab-ci.yml: include: {local: .gitlab/keval.yml}" in beside.stderr
     job = yaml.safe_load((answered.root / ".gitlab-ci.yml").read_text(encoding="utf-8"))["keval"]
-    assert [{"if": '$CI_PIPELINE_SOURCE == "merge_request_event"'} | rule] == job["rules"]
+    own = "$CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_PROJECT_ID"
+    assert [{"if": f'$CI_PIPELINE_SOURCE == "merge_request_event" && {own}'} | rule] == job["rules"]
     assert "keval ci run eval.yaml || code=$?" in job["script"]
     assert {"junit": "results/*/*/export/junit/junit.xml"} == job["artifacts"]["reports"]
 

@@ -461,11 +461,12 @@ class Summary(Entry):
     parts: Mapping[str, Any] = attrs.field(factory=dict, metadata={"sparse": True})
 
     def outcome(self, *, strict: bool = False) -> Outcome:
-        """Return whether a gate failed, or is undecided and that is `strict`, and else whether the run is complete."""
-        failing = ("failed", "undecided") if strict else ("failed",)
-        if any(result.verdict in failing for result in self.gates):
-            return "gate failed"
-        return "passed" if self.were_all_made() else "incomplete"
+        """Return whether a gate failed, else whether the run is complete, and, if `strict`, all gates are decided."""
+        verdicts = {result.verdict for result in self.gates}
+        # What was not measured decides nothing, and is no verdict on what was.
+        if not self.were_all_made() and "failed" not in verdicts:
+            return "incomplete"
+        return "gate failed" if verdicts & {"failed", "undecided" if strict else ""} else "passed"
 
     def were_all_made(self) -> bool:
         """Return whether every trial was answered and every score made, but for failures that a gate on them allows."""

@@ -176,8 +176,9 @@ def _output(**values: str) -> None:
 
 @command.command("comment")
 @click.argument("run", default="latest")
+@click.option("--commit", metavar="SHA", help="The commit that was evaluated.  [default: that of the job]")
 @results_option
-def comment_command(*, run: str, output_dir: Path) -> None:
+def comment_command(*, run: str, commit: str | None, output_dir: Path) -> None:
     """Write the report of RUN into the pull request that the job is about: one comment an evaluation, which is updated.
 
     The token is GITHUB_TOKEN, or on GitLab KEVAL_GITLAB_TOKEN.
@@ -192,5 +193,5 @@ def comment_command(*, run: str, output_dir: Path) -> None:
     found, _, text = _markdown(run, output_dir)
     # No hyphen, as two would end the mark.
     mark = f"<!-- keval {quote(found.manifest.evaluation, safe='').replace('-', '%2D')} -->"
-    done = api.say(job.number, mark, f"{text}\n{job.sha[:12]} · [the job]({job.page})")
+    done = api.say(job.number, mark, f"{text}\n{(commit or job.sha)[:12]} · [the job]({job.page})")
     tell(f"{done} the comment of keval in pull request {job.number}")
