@@ -1,4 +1,4 @@
-"""`keval review RUN --sample`: which answers are drawn, what stays of the draw, and what more labels would bring."""
+"""`keval review RUN --sample`: which answers are drawn and what stays of the draw."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from keval import Run
 from keval_analysis.findings.draws import Draw, draws_file
-from keval_analysis.labels.drawing import draw_answers, plan_labels
+from keval_analysis.labels.drawing import draw_answers
 from tests.conftest import Project
 from tests.reviewing import level, review
 
@@ -97,28 +97,6 @@ def test_every_question_is_as_likely_as_any_other_also_over_two_draws(run: Run) 
     assert 120 - 34 < min(counts.values()) <= max(counts.values()) < 120 + 34
 
 
-def test_what_more_labels_bring_is_a_range_until_labels_say_how_good_the_judge_is(run: Run, project: Project) -> None:
-    draws_file(run.path).append([drawn(run, 24, 1)])
-    (assumed,) = plan_labels(run, run.manifest.scorers[0], run.labels())
-    for place, each in enumerate(run.labels().draws[0].answers):
-        given = int(run.scores_of(each.trial)[0].score.value or 0) + (-1, 0, 1, 0, 0)[place % 5]
-        run.reviews_file.append([level(run, each.trial, min(max(given, 1), 5), blind=True, chosen="draw")])
-    (known,) = plan_labels(run, run.manifest.scorers[0], run.labels())
-    (found,) = project.keval("report", "latest", "--json").data["reviews"]["corrected"]
-
-    assert assumed.is_assumed
-    assert [0, 10, 20, 30] == [width.questions for width in assumed.widths]
-    assert "fewer than 10 questions labelled in both arms" == assumed.widths[0].reason
-    ranges = [(width.narrow or 0) < (width.wide or 0) for width in assumed.widths[1:]]
-    assert [True, True, True] == ranges
-    assert not known.is_assumed
-    # What is planned of the labels that there are is what the report says of them.
-    assert (12, 12) == (known.widths[0].questions, found["pairs"])
-    assert known.widths[0].narrow == known.widths[0].wide == pytest.approx((found["ci_high"] - found["ci_low"]) / 2)
-    reaches = [width.narrow or 0 for width in known.widths]
-    assert reaches == sorted(reaches, reverse=True)
-
-
 def test_a_skipped_answer_is_no_review_and_stays_visible_by_arm(run: Run, project: Project) -> None:
     draw = drawn(run, 6, 1)
     draws_file(run.path).append([draw])
@@ -177,18 +155,6 @@ def test_a_draw_is_for_a_rubric_whose_levels_people_give(run: Run, project: Proj
 
     told = "people give levels, and 'preference' is scored without: draw by one of tone"
     assert (2, True) == (outcome.code, told in outcome.stderr)
-
-
-def test_no_width_is_promised_where_a_run_may_end_early(run: Run, project: Project) -> None:
-    config = (project.root / "eval.yaml").read_text("utf-8")
-    project.write(eval_yaml=f"{config}execution: {{until: {{effect: terse/tone, decided: true}}}}\n")
-    assert 0 == project.run("eval.yaml", "-q").code
-
-    outcome = project.keval("review", "latest", "--sample", "24", "--json")
-
-    (plan,) = outcome.data["plans"]
-    told = {"the run may end early, when its effect is decided"}
-    assert told == {width["reason"] for width in plan["widths"]}
 
 
 def test_a_draw_from_other_questions_does_not_count(run: Run) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from keval.cli.console import safe
@@ -18,6 +16,7 @@ from keval.records.formats import counted, interval, number, percent
 from keval.store.run import Run
 from keval_analysis.claims import UnverifiedClaim, worst_first
 from keval_analysis.findings.anchors import AnchorFindings
+from keval_analysis.findings.draws import Draw
 from keval_analysis.findings.reviews import (
     ArmBias,
     JudgeAgreementWithPeople,
@@ -27,10 +26,6 @@ from keval_analysis.findings.reviews import (
 from keval_analysis.findings.summary import Summary
 from keval_report.claims import Level
 from keval_report.words import joined, one_line, padded, rubric_name, run_name, shortened, with_interval
-
-if TYPE_CHECKING:  # with NumPy, which only a draw needs
-    from keval_analysis.findings.draws import Draw
-    from keval_analysis.labels.drawing import ExpectedWidth, LabelPlan
 
 
 def judging_lines(summary: Summary) -> Iterator[str]:
@@ -239,10 +234,8 @@ def _row(found: JudgeAgreementWithPeople) -> tuple[str, ...]:
     return (whose, told, percent(found.same), _bias(found), str(found.n))
 
 
-def print_draw(run: Run, draw: Draw, plans: Sequence[LabelPlan], count: int, console: Console) -> None:
+def print_draw(run: Run, draw: Draw, count: int, console: Console) -> None:
     """Print a draw for which `count` answers were asked. No answer's arm is named, as reviews are to be blind."""
-    from keval_analysis.labels.drawing import CORRELATIONS
-
     questions = {answer.sample for answer in draw.answers}
     arms = len(draw.frame)
     told = f"draw {draw.id}: {counted(len(draw.answers), 'answer')} to {counted(len(questions), 'question')}"
@@ -257,30 +250,3 @@ def print_draw(run: Run, draw: Draw, plans: Sequence[LabelPlan], count: int, con
     # `keval view` looks there by itself.
     view = typed("view", *([] if str(folder) == "results" else [folder]))
     console.print(safe(f"to label the answers: {view}, then the run, Review, and this draw"), soft_wrap=True)
-    if not plans:
-        console.print("the run has one condition, so there is no effect that labels would correct")
-        return
-    console.print()
-    console.print(safe("The 95 % interval of a corrected effect would reach, with further labels:", "bold"))
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("")
-    for width in plans[0].widths:
-        table.add_column(f"+{width.more}" if width.more else "now", justify="right")
-    several = len({plan.agent for plan in plans}) > 1
-    for plan in plans:
-        label = f"{plan.agent} {plan.condition}" if several else plan.condition
-        table.add_row(safe(one_line(label)), *(Text(_reach(width)) for width in plan.widths))
-    console.print(table)
-    for reason in dict.fromkeys(width.reason for plan in plans for width in plan.widths if width.reason):
-        console.print(safe(f"–: {reason}", "dim"), soft_wrap=True)
-    if any(plan.is_assumed and any(width.narrow is not None for width in plan.widths) for plan in plans):
-        high, low = (number(each, 1) for each in CORRELATIONS)
-        told = "from … to …: too few labels say how well judge and people agree; if their differences correlate with"
-        console.print(safe(f"{told} {high}, and with {low}", "dim"), soft_wrap=True)
-
-
-def _reach(width: ExpectedWidth) -> str:
-    if width.narrow is None or width.wide is None:
-        return "–"
-    narrow, wide = number(width.narrow), number(width.wide)
-    return f"±{narrow}" if narrow == wide else f"±{narrow} to ±{wide}"

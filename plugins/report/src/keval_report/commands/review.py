@@ -61,7 +61,7 @@ def command(
     """Draw answers of RUN for people to label, or decide on the questions of CONFIG that `keval generate` has made.
 
     With --sample, whole questions are drawn at random, each in every arm, and kept in the run. `keval view` shows these
-    answers for review. What further labels would bring to the effects that they correct is told.
+    answers for review.
 
     With --questions, each question that waits is shown with what proves its golden answer. --accept, --reject and
     --accept-all decide, as does `keval view --questions CONFIG` in the browser, where texts can be changed, too. `keval
@@ -78,19 +78,18 @@ def command(
 
 
 def _draw(run: Run, count: int, metric: str | None, seed: int | None, *, as_json: bool) -> None:
-    """Draw answers, keep the draw in the run, and print it with what further labels would bring."""
-    from keval_analysis.labels.drawing import draw_answers, plan_labels  # imports NumPy, which `--help` does not need
+    """Draw answers, keep the draw in the run, and print it."""
+    from keval_analysis.labels.drawing import draw_answers
     from keval_report.reviews import print_draw
 
     scorer = _scorer(run, metric)
     at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     draw = draw_answers(run, scorer, count, secrets.randbelow(_SEEDS) if seed is None else seed, at)
     draws_file(run.path).append([draw])
-    plans = plan_labels(run, scorer, run.labels())
     if as_json:
-        print_json({"run": str(run.path), "draw": to_plain(draw), "plans": to_plain(plans)})
+        print_json({"run": str(run.path), "draw": to_plain(draw)})
     else:
-        print_draw(run, draw, plans, count, data_console())
+        print_draw(run, draw, count, data_console())
 
 
 def _scorer(run: Run, metric: str | None) -> ScorerEntry:
