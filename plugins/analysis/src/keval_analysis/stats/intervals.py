@@ -74,7 +74,8 @@ class Values:
     @property
     def mean(self) -> float | None:
         """The mean of the values; `None` without one."""
-        return _known(self.moments.mean)
+        # Exactly rounded, so that the order of the samples decides no digit; equal values are their own mean.
+        return math.fsum(self.values) / len(self.values) if self.stderr else _known(self.moments.mean)
 
     @property
     def stderr(self) -> float | None:
