@@ -23,7 +23,7 @@ from keval_programs.environments import environment
 from keval_programs.folder import TrialFolder, open_folder
 from keval_programs.process import Process, running
 from keval_programs.tree import GIT, Tree
-from keval_workspace.copying import Limits, Method, TooLargeError, copy_tree
+from keval_workspace.copying import Limits, TooLargeError, copy_tree
 from keval_workspace.end import End, Keeping, Start, check_pattern
 from keval_workspace.repository import CommitError, GitError, check_out, resolve
 from keval_workspace.sandbox import BubblewrapOptions, CommandSandbox, sandbox_of, tried_out
@@ -173,15 +173,14 @@ class Folder:
         async with AsyncExitStack() as stack:
             try:
                 folder = await stack.enter_async_context(open_folder())
-                method = await in_thread(lambda: self._fill(folder.work))
+                await in_thread(lambda: self._fill(folder.work))
                 await set_up(folder, self.setup, self.setup_timeout_seconds)
                 parent = os.open(folder.root, os.O_RDONLY | os.O_DIRECTORY)
             except _WRONG as error:
                 raise failed(error) from error
             stack.callback(os.close, parent)
             sandbox = sandbox_of(self.sandbox)
-            facts: dict[str, Any] = {} if method is None else {"method": method}
-            facts |= {} if sandbox is None else {"sandbox": sandbox.describe()}
+            facts: dict[str, Any] = {} if sandbox is None else {"sandbox": sandbox.describe()}
             keeping = Keeping(self.artifacts, size(self.max_artifact_bytes), size(self.max_diff_bytes))
             workspace = TrialWorkspace(folder.work, sandbox, self._limits, keeping, facts, parent)
             stack.callback(workspace.close)
@@ -195,19 +194,18 @@ class Folder:
             facts["commit"] = resolve(self.copy, self.git.commit)
         return facts
 
-    def _fill(self, folder: Path) -> Method | None:
-        """Write into an empty folder all that it has before its setup, and return how that was copied."""
+    def _fill(self, folder: Path) -> None:
+        """Write into an empty folder all that it has before its setup."""
         if self._template is not None:
-            return copy_tree(self._template.folder, folder, self._limits)
-        method: Method | None = None
+            copy_tree(self._template.folder, folder, self._limits)
+            return
         if self.copy is not None and self.git is not None:
             check_out(self.copy, resolve(self.copy, self.git.commit), folder)
         elif self.copy is not None:
-            method = copy_tree(self.copy, folder, self._limits)
+            copy_tree(self.copy, folder, self._limits)
         with Tree.at(folder) as tree:
             for path, content in self.files.items():
                 tree.write(path, content.encode() if isinstance(content, str) else content.copy.read_bytes())
-        return method
 
     @property
     def _limits(self) -> Limits:
