@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -33,6 +31,28 @@ CONFIG = {
 }
 
 
+_SERVER = """
+import asyncio, sys
+from keval_gateway import wire_urls
+from keval_gateway.app import build_app
+from keval_gateway.responders import RespondersByName
+from keval_loopback.serving import serve
+
+answer = RespondersByName(0)
+
+async def respond(request):
+    await asyncio.sleep(float(sys.argv[1]))
+    return answer(request)
+
+async def main():
+    async with serve(build_app(respond)) as base:
+        print(wire_urls(base)["openai-chat"], flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+
+asyncio.run(main())
+"""
+
+
 @attrs.frozen
 class Outcome:
     """One run: its wall time, its scores by trial, and how many requests were refused and trials attempted again."""
@@ -47,17 +67,13 @@ class Outcome:
 @contextmanager
 def gateway() -> Iterator[None]:
     """Run a gateway, to which the environment leads."""
-    command = [sys.executable, "-m", "keval_gateway", "--simulate", "--port=0", "--token=bench"]
-    command += [f"--latency-ms={LATENCY * 1000:g}"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-c", _SERVER, str(LATENCY)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        lines = iter(process.stdout.readline, "")
-        address = next(found[1] for line in lines if (found := re.search(r"OPENAI_BASE_URL=(\S+)", line)))
-        os.environ.update(OPENAI_BASE_URL=address, OPENAI_API_KEY="bench")
+        os.environ.update(OPENAI_BASE_URL=process.stdout.readline().strip(), OPENAI_API_KEY="bench")
         try:
             yield
         finally:
-            process.send_signal(signal.SIGINT)
             process.communicate()
 
 

@@ -33,13 +33,14 @@ def grade(schema):
         for key, part in schema["properties"].items()
     }
 
-def respond(request):
+async def respond(request):
+    await asyncio.sleep(float(sys.argv[1]))
     if request.response_schema is not None:
         return ChatReply(json.dumps(grade(request.response_schema)))
     return ChatReply("Yes, it is: the manual says so, and nothing speaks against it.")
 
 async def main():
-    async with serve(build_app(respond, latency=float(sys.argv[1]))) as base:
+    async with serve(build_app(respond)) as base:
         print(wire_urls(base)["openai-chat"], flush=True)
         await asyncio.to_thread(sys.stdin.read)
 
@@ -66,7 +67,7 @@ async def main():
 asyncio.run(main())
 """
 
-_WRITE = """def respond(request):
+_WRITE = """async def respond(request):
     with open(sys.argv[2], "a") as file:
         file.write(json.dumps(request.raw) + "\\n")
 """
@@ -75,7 +76,7 @@ _WRITE = """def respond(request):
 @contextmanager
 def model(latency: float = 0.0, *, seen: Path | None = None) -> Iterator[None]:
     """Run the model in a process of its own, with the environment that leads to it."""
-    script = MODEL if seen is None else MODEL.replace("def respond(request):", _WRITE)
+    script = MODEL if seen is None else MODEL.replace("async def respond(request):", _WRITE)
     command = [sys.executable, "-c", script, str(latency), *([str(seen)] if seen else [])]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None

@@ -363,15 +363,6 @@ def test_a_responder_may_be_a_coroutine_function_and_observers_are_told_first() 
     assert told == ["observe", "respond"]
 
 
-def test_latency_delays_every_answer() -> None:
-    async def timed(base: str) -> float:
-        began = asyncio.get_running_loop().time()
-        await ask_chat(base, False)
-        return asyncio.get_running_loop().time() - began
-
-    assert run(Script(ChatReply("Late.")), timed, latency=0.3) >= 0.3
-
-
 def test_unset_usage_is_counted_from_the_content() -> None:
     script = Script(ChatReply("Yes."))
 

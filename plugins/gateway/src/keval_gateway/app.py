@@ -39,17 +39,15 @@ def build_app(
     *,
     token: str | None = None,
     observe: Observe | None = None,
-    latency: float = 0.0,
     pause: float = 0.0,
 ) -> Starlette:
     """Return the application that answers every protocol with `respond`.
 
     With `token`, it must come as the API key, in any of the forms the SDKs send one. `observe` is told of every
-    request before it is answered. `latency` is how many seconds after its request an answer is sent at the earliest.
-    `pause` is how many seconds pass between the events of an answer that is streamed to somebody who watches, as the
-    header `x-keval-watched` says; without it they are sent at once.
+    request before it is answered. `pause` is how many seconds pass between the events of an answer that is streamed to
+    somebody who watches, as the header `x-keval-watched` says; without it they are sent at once.
     """
-    gate = _Gate(respond, token, observe, latency, pause)
+    gate = _Gate(respond, token, observe, pause)
     chat, responses, anthropic, gemini = OpenAIChat(), OpenAIResponses(), AnthropicMessages(), GeminiContent()
     return Starlette(
         routes=[
@@ -90,24 +88,18 @@ class _Gate:
     respond: Respond
     token: str | None
     observe: Observe | None
-    latency: float
     pause: float
 
     def endpoint(self, wire: WireProtocol, prepare: _Prepare | None = None) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
-            began = time.monotonic()
             try:
                 admit(request, self.token)
-                response = await self._answer(wire, await _read(wire, request, prepare))
+                return await self._answer(wire, await _read(wire, request, prepare))
             except ModelFault as fault:
-                response = _refusal(wire, fault)
+                return _refusal(wire, fault)
             except Exception as error:  # noqa: BLE001 - the seam to whatever stands behind the gateway
                 _log.exception("the responder failed")
-                response = _refusal(wire, ModelFault(500, f"the gateway's responder failed: {error!r}"))
-            # What making the answer took is part of it, so that a busy gateway is no slower than it claims.
-            if (wait := began + self.latency - time.monotonic()) > 0:
-                await asyncio.sleep(wait)
-            return response
+                return _refusal(wire, ModelFault(500, f"the gateway's responder failed: {error!r}"))
 
         return answer
 

@@ -33,7 +33,6 @@ class _BadInputError(click.ClickException):
 @click.option("--responder", metavar="NAME", help="Answer with this responder alone, whatever model is asked for.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8089, show_default=True, help="0 takes a free port.")
 @click.option("--seed", type=int, default=0, show_default=True, help="What the responders are made with.")
-@click.option("--latency-ms", type=click.FloatRange(0), default=0.0, help="Send no answer sooner after its request.")
 @click.option(
     "--pause-ms",
     type=click.FloatRange(0),
@@ -51,7 +50,6 @@ def gateway(
     responder: str | None,
     port: int,
     seed: int,
-    latency_ms: float,
     pause_ms: float,
     token: str | None,
     no_token: bool,
@@ -78,7 +76,7 @@ def gateway(
         from keval_gateway.app import build_app
         from keval_loopback.serving import serving_until_ended
 
-        app = build_app(respond, token=key.value, latency=latency_ms / 1000, pause=pause_ms / 1000)
+        app = build_app(respond, token=key.value, pause=pause_ms / 1000)
         async with serving_until_ended(app, listener, child=child) as base:
             if not child:
                 click.echo(_welcome(_described(responder), base, key))
