@@ -147,7 +147,7 @@ def test_what_is_held_against_nothing_is_told(repository: Project) -> None:
     assert (0, 0, 0) == (same.code, new.code, moved.code)
     assert "--against main: no condition differs from what it was then, so nothing is held against it" in told_same
     assert "note: --against main~1: 'other' is new since then, and held against nothing" in told_new
-    told = "changed files that no context names: evals/a.py, evals/b.py, evals/c.py, 2 more"
+    told = "changed files that nothing names: evals/a.py, evals/b.py, evals/c.py, 1 more"
     assert f"{told}; if one is code of 'pages', name it there by `watch: [PATH]`" in told_new
     told = "note: --against main: others.yaml is not there, so only files that it names are compared"
     assert told in " ".join(moved.stderr.split())
@@ -277,6 +277,19 @@ def test_only_what_changed_since_a_commit_is_run(repository: Project) -> None:
     repository.write(notes_md="Look.\n")
     both = since(repository)
 
+    text = CONFIG.replace("metrics:", "workspace: {copy: metrics}\nmetrics:").replace(
+        "[{basic/", "[own.py:one, {basic/"
+    )
+    repository.write(eval_yaml=text, own_py="def one(output, answer):\n    return 1.0\n")
+    (repository.root / "metrics").mkdir()
+    (repository.root / "metrics" / "a.txt").write_text("")
+    commit(repository, "with files")
+    repository.write(own_py="def one(output, answer):\n    return 0.5\n")
+    of_file = since(repository)
+    git(repository.root, "checkout", ".")
+    (repository.root / "metrics" / "a.txt").write_text("a")
+    of_folder = since(repository)
+
     assert ([], 0) == none[:2]
     assert "note: nothing that eval.yaml names has changed since main, so nothing is run" in none[2]
     assert (["baseline", "with_notes"], 3) == skill[:2]
@@ -293,6 +306,9 @@ def test_only_what_changed_since_a_commit_is_run(repository: Project) -> None:
     assert "--changed-since main: 1 question changed (q2)" in question[2]
     assert (everything, 2) == both[:2]
     assert "all depends on changed: conditions and questions" in both[2]
+    assert (everything, 2) == of_file[:2] == of_folder[:2]
+    assert "all depends on changed: evals/own.py" in of_file[2]
+    assert "all depends on changed: evals/metrics/a.txt" in of_folder[2]
     assert [] == left(repository)
 
 
@@ -322,6 +338,19 @@ def test_what_has_not_changed_is_shown_from_an_earlier_run_and_compared_with_not
     ]
     assert ["baseline", "with_pages", "with_terse", "with_notes"] == listed[0]
     assert f"with_pages changed (pages has other tools than in the run {earlier})" in listed[2]
+
+
+def test_what_evaluates_a_skill_is_no_part_of_it(repository: Project) -> None:
+    config = CONFIG.replace("{type: instructions, path: notes.md}", "{type: skill, path: ..}")
+    repository.write(eval_yaml=config)
+    skill = repository.root.parent / "SKILL.md"
+    skill.write_text("---\nname: repo\ndescription: Read pages.\n---\nRead.\n")
+    commit(repository, "a skill")
+    repository.write(notes_md="Look once.\n")
+    none = since(repository)[0]
+    skill.write_text(f"{skill.read_text()}Slowly.\n")
+
+    assert ([], ["baseline", "with_notes"]) == (none, since(repository)[0])
 
 
 def test_a_branch_is_held_against_the_commit_that_it_began_at(repository: Project) -> None:

@@ -21,7 +21,7 @@ from keval.run.active_run import ActiveRun
 from keval.seams.hooks import hookimpl
 from keval_mcp.ablation import with_conditions
 from keval_mcp.against.repository import GitError, Repository
-from keval_mcp.against.sources import Place, is_started_in, moved, sources_of, touched
+from keval_mcp.against.sources import Place, files_in, is_started_in, moved, sources_of, touched
 
 _NOT_IN_LABELS = re.compile(r"[^\w.+-]")
 _SHOWN = 3
@@ -192,7 +192,9 @@ class Comparison:
         for path in self.submodules:
             if any(f"{each}/".startswith(f"{path}/") for each in sources):
                 self._wrong(f"the context {label!r} is in the submodule {path}, which is not checked out")
-        files = touched(self.files, sources)
+        # No agent is given what evaluates a skill.
+        parts = ((file, re.split(r"/evals(?:/|\.json$)", f"/{file}")[0]) for file in touched(self.files, sources))
+        files = [file for file, skill in parts if not Path(f"{self.here.top}{skill}", "SKILL.md").is_file()]
         return [*told, f"{label}: {', '.join(shortened(files))}"] if files else told
 
     def _condition(self, label: str) -> dict[str, Any]:
@@ -224,12 +226,14 @@ class Comparison:
         return name
 
     def tell_unknown(self) -> None:
-        """Tell of changed files that belong to no context, where there is a server whose files nobody names."""
+        """Tell of changed files that the config does not name, where there is a server whose files nobody names."""
         servers = [spec for spec in self._now.values() if spec.type == "stdio" and "watch" not in spec.options]
+        named = {"config": Path(self.now.source.name).name, **self.now.source.data}
         known = [each for spec in self._now.values() for each in sources_of(spec, self.here)]
+        known += files_in(named, self.here)
         others = [each for each in self.changed_files if each not in touched(self.changed_files, known)]
         if servers and others:
-            told = f"changed files that no context names: {', '.join(shortened(others))}"
+            told = f"changed files that nothing names: {', '.join(shortened(others))}"
             self.tell(f"{told}; if one is code of {servers[0].label!r}, name it there by `watch: [PATH]`")
 
     def tell(self, told: str) -> None:

@@ -70,7 +70,7 @@ def _of_condition(found: Comparison, label: str) -> list[str]:
     now, before = found.now.conditions[label], found.before.conditions.get(label)
     if before is None:
         return ["it is new"]
-    tasks = shortened(touched(found.files, [*files_in(now.workspace, found.here)]))
+    tasks = shortened(touched(found.files, [*files_in([now.workspace], found.here)]))
     return [*found.of_condition(label), *(["workspace"] if now.workspace != before.workspace else tasks)]
 
 

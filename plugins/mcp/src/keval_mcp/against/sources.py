@@ -41,10 +41,10 @@ class Place:
         real = Path(os.path.normpath(path))
         return real.relative_to(self.top).as_posix() if real.is_relative_to(self.top) else None
 
-    def existing(self, path: Path) -> Iterator[str]:
-        """Yield a path as one from the top, if there is something; not the top itself, which has everything in it."""
+    def existing(self, path: Path, *, top: bool = False) -> Iterator[str]:
+        """Yield a path as one from the top, if there is something; the top itself, with everything in it, if wanted."""
         # `Path.exists` would raise for a text that is too long.
-        if (found := self.within(path)) and found != "." and os.path.exists(path):
+        if (found := self.within(path)) and (top or found != ".") and os.path.exists(path):
             yield found
 
 
@@ -64,26 +64,26 @@ def sources_of(spec: PluginSpec, place: Place) -> Iterator[str]:
     for base, names in bases:
         for _, text in texts({name: options[name] for name in names if name in options}):
             # In `--root=DIR`, the path comes after the sign.
-            yield from place.existing(base / text.rpartition("=")[2])
+            yield from place.existing(base / text.rpartition("=")[2], top=names is paths)
 
 
 def files_in(data: Any, place: Place) -> Iterator[str]:
     """Yield the files and folders from the top of the checkout that the texts of a config's data lead to."""
-    for _, text in texts(data):
-        # In `checks.py:brevity`, the path comes before the sign; a word alone is a name.
-        if not {".", "/"}.isdisjoint(path := text.partition(":")[0]):
+    for at, text in texts(data):
+        # In `checks.py:brevity`, the path comes before the sign. A word alone is the name of a plugin or a label, but
+        # not in an option, such as `copy: repository`.
+        path, is_option = text.partition(":")[0], len(at) > 1 and isinstance(at[-1], str) and at[-1] != "type"
+        if is_option or not {".", "/"}.isdisjoint(path):
             yield from place.existing(place.folder / path)
 
 
 def touched(changed: Iterable[str], sources: Sequence[str]) -> list[str]:
     """Return the changed files that are among the sources, or lie in one, or that a pattern fits."""
-    return [
-        file
-        for file in changed
-        if any(
-            file == each or file.startswith(f"{each}/") or each == "." or fnmatchcase(file, each) for each in sources
-        )
-    ]
+
+    def is_of(file: str, each: str) -> bool:
+        return file == each or file.startswith(f"{each}/") or each == "." or fnmatchcase(file, each)
+
+    return [file for file in changed if any(is_of(file, each) for each in sources)]
 
 
 def moved(spec: PluginSpec, here: Place, there: Place) -> dict[str, Any]:
