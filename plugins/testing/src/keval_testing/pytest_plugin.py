@@ -1,11 +1,11 @@
-"""The pytest plugin: the fixture `keval`, by which a test holds an evaluation to its gates, and the kits' fixtures.
+"""The pytest plugin: `keval`, by which a test holds an evaluation to its gates, and the fixtures of docs/testing.md.
 
 pytest imports this module wherever keval-testing is installed, so it imports nothing of keval until it is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,20 +37,6 @@ def keval_project(tmp_path: Path) -> Project:
     return Project.new(tmp_path)
 
 
-def _offered(name: str) -> Any:
-    """Return a fixture that gives a function of keval_testing by its name."""
-
-    @pytest.fixture(name=name)
-    def fixture() -> Callable[..., Any]:
-        import keval_testing
-
-        found: Callable[..., Any] = getattr(keval_testing, name)
-        return found
-
-    fixture.__doc__ = f"Give `keval_testing.{name}`; see docs/testing.md."
-    return fixture
-
-
 @pytest.fixture
 def scripted_model() -> Iterator[ScriptedModel]:
     """Serve a scripted model; see docs/testing.md."""
@@ -58,16 +44,6 @@ def scripted_model() -> Iterator[ScriptedModel]:
 
     with ScriptedModel.serve_in_thread() as model:
         yield model
-
-
-check_agent = _offered("check_agent")
-check_metric = _offered("check_metric")
-check_judge = _offered("check_judge")
-check_context = _offered("check_context")
-check_exporter = _offered("check_exporter")
-check_dataset = _offered("check_dataset")
-check_executor = _offered("check_executor")
-stub_server = _offered("stub_server")
 
 
 class Evaluations:
