@@ -1,0 +1,93 @@
+"""The format of OpenAI's hosted evals: an eval, with the data source of one of its runs, as a config of promptfoo.
+
+Source: the OpenAI API reference, Evals and Graders. Rows stand in the data source, or in a JSONL file beside.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from keval.config.source import KeyPath
+from keval.errors import FieldError
+from keval.files import read_input
+from keval_formats.placeholders import text_of
+
+WRITTEN: Mapping[KeyPath, KeyPath] = {
+    ("defaultTest", "assert"): ("testing_criteria",),
+    ("prompts",): ("data_source", "input_messages"),
+    ("providers", "config"): ("data_source", "sampling_params"),
+    ("providers",): ("data_source", "model"),
+    ("tests",): ("data_source", "source", "content"),
+}
+"""Where the parts of the config stand in an eval."""
+_READ = ("name", "testing_criteria", "data_source")
+_ABOUT = ("id", "object", "metadata", "created_at", "data_source_config", "share_with_openai")
+_CHECKS = {"eq": "equals", "ne": "not-equals", "like": "contains", "ilike": "icontains"}
+_QUESTIONS = ("input", "question", "prompt", "query")
+_SAID = re.compile(r"\{\{\s*sample\.output_text\s*\}\}")
+_GRADED = {
+    "label_model": "Of the labels {labels}, one of {passing_labels} is right by these instructions: {told}",
+    "score_model": "In the range {range}, at least {pass_threshold} is right by these instructions: {told}",
+}
+
+
+def as_promptfoo(data: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], list[FieldError]]:
+    """Return an eval as a config whose tests have the variable `item`, and what has no equivalent."""
+    run, criteria = data.get("data_source") or {}, data["testing_criteria"]
+    rows = (run.get("source") or {}).get("content")
+    beside = path.with_suffix(".jsonl")
+    if rows is None:
+        rows = f"file://{beside.name}"
+        first = read_input(beside).partition(b"\n")[0] if beside.is_file() else b"{}"
+    else:
+        first = orjson.dumps(rows[0] if rows else {})
+    item = orjson.loads(first).get("item") or {}
+    asked = next((f"{{{{item.{key}}}}}" for key in _QUESTIONS if key in item), "{{item.input}}")
+    template = (run.get("input_messages") or {}).get("template") or [{"role": "user", "content": asked}]
+    graders = [each["model"] for each in criteria if each.get("type") in _GRADED]
+    told = f"another model, as {graders[0]} judges by all criteria" if graders else ""
+    config = {
+        **{key: value for key, value in data.items() if key not in (*_READ, *_ABOUT)},
+        "description": data.get("name"),
+        "prompts": orjson.dumps(template).decode(),
+        "providers": {"id": f"openai:chat:{run['model']}", "config": run.get("sampling_params")}
+        if "model" in run
+        else [],
+        "defaultTest": {
+            "assert": [*map(_assertion, criteria)],
+            "options": {"provider": f"openai:chat:{graders[0]}"} if graders else {},
+        },
+        "tests": rows,
+    }
+    return config, [
+        FieldError(("testing_criteria", index, "model"), told)
+        for index, each in enumerate(criteria)
+        if each.get("type") in _GRADED and each["model"] != graders[0]
+    ]
+
+
+def _assertion(criterion: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a criterion as an assertion of promptfoo; one that has none keeps its type."""
+    kind, about = criterion.get("type"), {"metric": criterion.get("name"), "value": criterion.get("reference")}
+    said = _SAID.fullmatch(str(criterion.get("input")).strip())
+    if kind == "string_check" and said and criterion.get("operation") in _CHECKS:
+        return {"type": _CHECKS[criterion["operation"]], **about}
+    if kind == "text_similarity" and said and criterion.get("evaluation_metric") == "fuzzy_match":
+        return {"type": "fuzzy_match", **about, "threshold": criterion.get("pass_threshold", 0)}
+    if kind in _GRADED:
+        texts = "\n".join(text_of(each.get("content")) for each in criterion.get("input") or [])
+        lists = {key: ", ".join(map(str, each)) for key, each in criterion.items() if isinstance(each, list)}
+        told = {
+            "range": "0, 1",
+            "pass_threshold": 0.5,
+            **criterion,
+            **lists,
+            "told": _SAID.sub("(the response)", texts),
+        }
+        return {**about, "type": "llm-rubric", "value": _GRADED[kind].format(**told)}
+    return {"type": f"{kind} {criterion.get('evaluation_metric', '')}".strip(), **about}
