@@ -17,7 +17,7 @@ from keval import Run
 from keval_analysis.findings.draws import draws_file
 from keval_analysis.labels.drawing import draw_answers
 from keval_viewer.app import Serving
-from keval_viewer.page import run_url, trial_url
+from keval_viewer.page import run_url
 from keval_viewer.reviews import Choice, queue_of
 from tests import viewing
 from tests.conftest import Project
@@ -167,31 +167,7 @@ def test_an_answer_that_changed_since_the_page_was_made_is_not_reviewed(person: 
     assert [] == run.reviews()
 
 
-def test_one_answer_is_reviewed_beside_all_that_is_known_of_it(person: Reviewer, run: Run) -> None:
-    trial = "other/secret/q1/1"
-    run.reviews_file.append([review(run, trial, "<b>Ben", note="<img src=x>")])
-    place = trial_url(run, trial).removeprefix(run_url(run)).replace("/trials/", "/review/trials/", 1)
-    before = person.get(place)
-
-    # The page of the trial is another module's.
-    person.client.post(
-        run_url(run, place),
-        data={"answer": shown(before)["answer"], "note": "bad"},
-        headers={"sec-fetch-site": "same-origin"},
-        follow_redirects=False,
-    )
-    after = person.get(place)
-
-    assert ("1 other reviewed this answer", False) == (
-        " ".join(re.findall("1 other reviewed this answer", before.text)),
-        "Ben" in before.text,
-    )
-    assert "&lt;b&gt;Ben" in after.text
-    assert "&lt;img src=x&gt;" in after.text
-    assert [("bad", False, "one")] == [(each.note, each.blind, each.chosen) for each in run.reviews()[1:]]
-
-
-def test_a_name_leads_nowhere_else(person: Reviewer, run: Run) -> None:
+def test_a_name_leads_to_the_answers_and_nowhere_else(person: Reviewer, run: Run) -> None:
     answers = [
         person.client.post(
             run_url(run, "/review/name"),
@@ -202,7 +178,7 @@ def test_a_name_leads_nowhere_else(person: Reviewer, run: Run) -> None:
         for back in ("//evil.example/", "https://evil.example/", run_url(run, "/trials/a"))
     ]
 
-    assert [run_url(run, "/review")] * 2 + [run_url(run, "/trials/a")] == [each.headers["location"] for each in answers]
+    assert [run_url(run, "/review")] * 3 == [each.headers["location"] for each in answers]
     assert 'value="Zoë &lt;b&gt;"' in person.get("/review").text
 
 

@@ -16,9 +16,13 @@ from keval_report.claims import Claim
 from keval_report.contexts import difference_texts
 from keval_report.contrasts import all_blocks
 from keval_report.effects import verdict_words
+from keval_report.gates import unmet_texts
+from keval_report.origin import decided_on, origin_label
 from keval_report.report import Report
+from keval_report.routing import ROUTING_HEADS
+from keval_report.sentences import sentences
 from keval_report.totals import totals
-from keval_report.use import tool_texts
+from keval_report.use import TEXT_HEADS, tool_texts
 
 MOST_CHARACTERS = 60_000
 """GitHub takes 65,536 characters in a comment; the rest is for what others put around it."""
@@ -65,13 +69,13 @@ def markdown(report: Report) -> str:
     took = escaped(" · ".join(totals(summary)), _SENTENCE)
     first = (_head(report, short), _gates(report), _effects(summary, short), [took])
     folded = (
-        ("What was found, in sentences", [_items(report.sentences)]),
+        ("What was found, in sentences", [_items(sentences(summary))]),
         ("All effects", _effects(summary, report.blocks)),
         ("Questions that got worse", _worse(report)),
         ("Reviews by people", _reviews(summary)),
         ("Use of tools", _pairs(tool_texts(summary))),
-        ("Instructions and skills", _rows(report.text_heads, report.texts)),
-        ("Choice of skills and tools", _rows(report.routing_heads, report.routing)),
+        ("Instructions and skills", _rows(TEXT_HEADS, report.texts)),
+        ("Choice of skills and tools", _rows(ROUTING_HEADS, report.routing)),
         *((escaped(name), (f"- {escaped(line, _SENTENCE)}" for line in lines)) for name, lines in report.parts),
         ("What was changed", _pairs(difference_texts(report.run))),
         ("How it was made", _made(report)),
@@ -123,8 +127,8 @@ def _head(report: Report, blocks: Sequence[Block]) -> Iterator[str]:
         yield f"**SIMULATED**: {names}. The figures show that keval works, not what a model can do."
     if note := report.summary.note:
         yield escaped(note, _SENTENCE)
-    if report.origin:
-        yield f"**{escaped(report.origin)}**"
+    if origin := origin_label(summary):
+        yield f"**{escaped(origin)}**"
     if told := cautions(summary, blocks):
         yield "\n".join(f"- **caution**: {escaped(text, _SENTENCE)}" for text in told)
 
@@ -137,11 +141,11 @@ def _gates(report: Report) -> Iterator[str]:
         for row in report.gates
     ]
     yield _table(("verdict", "gate", "found"), rows)
-    if report.decided_on:
-        yield f"*{escaped(report.decided_on)}*"
-    if report.unmet:
+    if told := decided_on(report.summary.replay):
+        yield f"*{escaped(told)}*"
+    if unmet := unmet_texts(report.summary.unmet):
         yield "Expectations that were not met:"
-        yield "\n".join(f"- {escaped(text)}" for text in report.unmet)
+        yield "\n".join(f"- {escaped(text)}" for text in unmet)
 
 
 def _effects(summary: Summary, blocks: Sequence[Block]) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import attrs
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
@@ -54,40 +53,6 @@ def mean_lines(summary: Summary, width: int) -> Iterator[Text]:
             yield Text(f"  no score: {', '.join(absent)}", "dim")
 
 
-CAPTION = "mean ± standard deviation over answers"
-
-
-@attrs.frozen
-class PlainRow:
-    """A metric, with its mean and standard deviation in each arm as texts; `–` where an arm has no mean."""
-
-    metric: str
-    cells: tuple[str, ...]
-
-
-@attrs.frozen
-class PlainTable:
-    """Rows by category, a column for each of `arms` (agent, condition), agents side by side."""
-
-    arms: tuple[tuple[str, str], ...]
-    categories: tuple[tuple[str | None, tuple[PlainRow, ...]], ...]
-
-
-def plain_table(summary: Summary) -> PlainTable:
-    """Return the plain table of a run."""
-    by_condition = grouped(((arm.agent, arm.condition) for arm in summary.trials), lambda arm: arm[1])
-    arms = tuple([arm for group in by_condition.values() for arm in group])
-    scores = {(entry.agent, entry.condition, *entry.scorer): entry for entry in summary.arms}
-    names = display_names(entry.scorer for entry in summary.scorers)
-    rows = {}
-    for entry in summary.scorers:
-        cells = _cells([scores.get((*arm, *entry.scorer)) for arm in arms])
-        rows[entry.scorer] = PlainRow(with_units(names[entry.scorer], entry.scale), cells)
-    by_category = grouped(summary.scorers, lambda entry: entry.category)
-    categories = tuple([(name, tuple([rows[entry.scorer] for entry in of])) for name, of in by_category.items()])
-    return PlainTable(arms, categories)
-
-
 def _cells(entries: Sequence[ArmScore | None]) -> tuple[str, ...]:
     """Return the means of a metric, aligned on the decimal point, with their standard deviations."""
     known = [entry for entry in entries if entry is not None and entry.mean is not None]
@@ -101,25 +66,35 @@ _NAMES, _CELL = 26, 14
 
 
 def print_plain_table(summary: Summary, console: Console) -> None:
-    """Print the plain table of a run, in as many parts as the console's width needs."""
-    table = plain_table(summary)
+    """Print mean ± standard deviation of each metric and arm, in as many parts as the console's width needs.
+
+    Rows are by category, and agents stand side by side.
+    """
+    by_condition = grouped(((arm.agent, arm.condition) for arm in summary.trials), lambda arm: arm[1])
+    arms = [arm for group in by_condition.values() for arm in group]
+    scores = {(entry.agent, entry.condition, *entry.scorer): entry for entry in summary.arms}
+    names = display_names(entry.scorer for entry in summary.scorers)
+    categories = grouped(summary.scorers, lambda entry: entry.category)
     if summary.simulated:
         console.print(safe(f"simulated model: {', '.join(summary.simulated)}; the figures test keval, not a model"))
     most = max(1, (console.width - _NAMES) // _CELL)
-    for part in (range(len(table.arms))[start : start + most] for start in range(0, len(table.arms), most)):
+    for part in (arms[start : start + most] for start in range(0, len(arms), most)):
         shown = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False)
         shown.add_column(overflow="fold")
         above = ""
-        for agent, condition in (map(one_line, table.arms[place]) for place in part):
+        for agent, condition in (map(one_line, arm) for arm in part):
             head = Text.assemble((condition if condition != above else "", "dim"), "\n", (agent, "bold"))
             shown.add_column(head, overflow="fold")
             above = condition
-        for category, rows in table.categories:
+        for category, entries in categories.items():
             if category is not None:
                 shown.add_row(safe(category, "bold"))
-            for each in rows:
-                shown.add_row(f"  {each.metric}" if category else each.metric, *(each.cells[place] for place in part))
+            for entry in entries:
+                name = with_units(names[entry.scorer], entry.scale)
+                cells = _cells([scores.get((*arm, *entry.scorer)) for arm in part])
+                shown.add_row(f"  {name}" if category else name, *cells)
         console.print(shown)
         console.print()
     used = "included" if summary.neutral == "count" else "left out"
-    console.print(Text(f"{CAPTION}, which says nothing of chance; neutral scores are {used}.", "dim"))
+    told = f"mean ± standard deviation over answers, which says nothing of chance; neutral scores are {used}."
+    console.print(Text(told, "dim"))

@@ -117,7 +117,6 @@ _NOT_RANDOM = {
     "all": "all answers, of which some are not reviewed",
     "disagreement": "answers that judges disagree on",
     "worst": "the worst answers of a metric",
-    "one": "answers that the reviewer picked",
     "unknown": "answers chosen in an unknown way",
 }
 """Ways of choosing answers after which they may be unlike the others of the run."""

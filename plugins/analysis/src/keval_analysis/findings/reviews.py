@@ -15,7 +15,7 @@ from keval.records.trial import Trial
 from keval.store.serialization import read_record
 from keval_analysis.findings.effects import Arm, OfArm
 
-Chosen: TypeAlias = Literal["draw", "all", "random", "disagreement", "worst", "one"]
+Chosen: TypeAlias = Literal["draw", "all", "random", "disagreement", "worst"]
 
 LONGEST_NAME = 80
 LONGEST_NOTE = 10_000
@@ -42,7 +42,7 @@ class Review:
 
     `blind` says that the reviewer was shown neither agent, condition and scores, nor what others said. `chosen` says
     how the reviewer came to the answer: through a draw of `keval review --sample`, all of them, some at random, those
-    that judges disagree on, the worst of a metric, or `one` by one; `None` if that is unknown.
+    that judges disagree on, or the worst of a metric; `None` if that is unknown.
     """
 
     trial: str

@@ -1,4 +1,4 @@
-"""Reviewing: what to review and as whom, one answer or the answers to a question at a time, and a form for one answer.
+"""Reviewing: what to review and as whom, one answer or the answers to a question at a time.
 
 A reviewer who is `blind` is given nothing that tells one arm from another: not in a page, and not in its URL.
 """
@@ -10,13 +10,12 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 import attrs
-from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
-from keval import Run, ScoreLine, Trial
-from keval_analysis.findings.reviews import LONGEST_NAME, LONGEST_NOTE, answer_digest
+from keval import Run, ScoreLine
+from keval_analysis.findings.reviews import LONGEST_NAME, LONGEST_NOTE
 from keval_analysis.readings import review_findings
 from keval_report.words import display_names
 from keval_viewer.page import (
@@ -28,7 +27,6 @@ from keval_viewer.page import (
     run_of,
     run_route,
     run_url,
-    trial_url,
     viewer_of,
 )
 from keval_viewer.reviews import AnswerForm, Choice, answer_of, clean_name, draws_of, queue_of, reviews_of, rubrics_of
@@ -56,29 +54,6 @@ class _Shown:
 def reviewer_of(request: Request) -> str:
     """Return the name by which this browser's user reviews; an empty text if they did not say."""
     return clean_name(unquote(request.cookies.get(_COOKIE, "")))
-
-
-def answer_form(request: Request, run: Run, trial: Trial) -> Markup:
-    """Render a form in which a person reviews one answer, for a page that shows it with all that is known of it.
-
-    The page needs `review.css`. There is no form for a trial that failed. Raises RunError.
-    """
-    reviewer = reviewer_of(request)
-    answer = answer_of(trial, run.reviews(), reviewer, "")
-    template = viewer_of(request).environment.get_template("review_one.html")
-    return Markup(  # noqa: S704 - the template escapes every value
-        template.render(
-            run=run,
-            trial=trial,
-            answer=answer,
-            reviewer=reviewer,
-            rubrics=rubrics_of(run),
-            longest_note=LONGEST_NOTE,
-            longest_name=LONGEST_NAME,
-            action=run_url(run, f"/review/trials/{quote(trial.id.encode('utf-8', 'replace'), safe='')}"),
-            back=trial_url(run, trial.id),
-        )
-    )
 
 
 def _start(request: Request, run: Run) -> Response:
@@ -168,29 +143,9 @@ def _save(request: Request, form: Mapping[str, Any]) -> Response:
     return RedirectResponse(_item_url(run, choice, at + 1), 303)
 
 
-def _one(request: Request, run: Run) -> Response:
-    return HTMLResponse(answer_form(request, run, run.trial(request.path_params["trial"])))
-
-
-def _save_one(request: Request, form: Mapping[str, Any]) -> Response:
-    """Keep what a form says of the one answer that it is about, and go back to it."""
-    run = run_of(request)
-    trial = run.trial(request.path_params["trial"])
-    if trial.failure is not None or form.get("answer") != answer_digest(trial):
-        raise HTTPException(409, _CHANGED)
-    answer = answer_of(trial, run.reviews(), _named(request), "")
-    reviews = reviews_of(answer, run, form, blind=False, chosen="one")
-    if reviews:
-        run.reviews_file.append(reviews)
-    return RedirectResponse(f"{trial_url(run, trial.id)}#review", 303)
-
-
 def _name(request: Request, form: Mapping[str, Any]) -> Response:
-    run = run_of(request)
-    back, name = str(form.get("back", "")), clean_name(str(form.get("name", "")))
-    # Nobody is led elsewhere, whatever a form says.
-    onward = back if back.startswith(run_url(run, "/")) else run_url(run, "/review")
-    response = RedirectResponse(onward, 303)
+    name = clean_name(str(form.get("name", "")))
+    response = RedirectResponse(run_url(run_of(request), "/review"), 303)
     if name:
         response.set_cookie(_COOKIE, quote(name, safe=""), max_age=_A_YEAR, httponly=True, samesite="strict")
     else:
@@ -215,8 +170,6 @@ PAGE = Page(
         form_route(f"{RUN}/review/name", _name),
         run_route("/review/answers", _review),
         form_route(f"{RUN}/review/answers", _save),
-        run_route("/review/trials/{trial:path}", _one),
-        form_route(f"{RUN}/review/trials/{{trial:path}}", _save_one),
     ),
     tab="Review",
     place="/review",

@@ -19,7 +19,6 @@ from keval_analysis.timeline import timelines
 from keval_replay.recording import traffic_of
 from keval_report.words import one_line, show_command
 from keval_viewer.page import Page, raw_url, rendered, run_route
-from keval_viewer.pages.review import answer_form
 from keval_viewer.pages.sample import by_arm
 from keval_viewer.scores import judge_remarks, pieces_of, shown_scores, spans_of
 from keval_viewer.tracks import HEIGHT, Track, lane_name, track_of
@@ -76,7 +75,6 @@ def _trial(request: Request, run: Run) -> Response:
             for each in _artifacts(trial)
         },
         contents=_contents(run, trial),
-        review=answer_form(request, run, trial),
         command=show_command(run.path, trial.id),
         HEIGHT=HEIGHT,
         lane_name=lane_name,

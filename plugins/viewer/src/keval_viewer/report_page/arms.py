@@ -40,11 +40,6 @@ def distributions(report: Report) -> Markup:
     return render("distributions.html", report=report, metrics=drawn, empty=empty, infinite=math.isinf)
 
 
-def means(report: Report) -> Markup:
-    """Render the plain table: mean ± standard deviation of each metric and arm."""
-    return render("means.html", table=report.plain_table, neutral=report.summary.neutral)
-
-
 def _metrics(report: Report) -> Iterator[_Metric]:
     by_scorer: dict[tuple[str, str | None], list[ArmScore]] = {}
     for arm in report.summary.arms:

@@ -17,7 +17,7 @@ from keval.files import explained, replacing
 from keval.seams.exporters import Exported
 from keval_analysis.seal import SealCheck
 from keval_report.report import Report
-from keval_viewer.report_page.arms import differences, distributions, means
+from keval_viewer.report_page.arms import differences, distributions
 from keval_viewer.report_page.effects import effects
 from keval_viewer.report_page.questions import MOST_BYTES, question_parts, questions, reviews, transcripts
 from keval_viewer.report_page.rendering import TITLES, parts, render
@@ -29,7 +29,7 @@ def _read(template: str) -> Callable[[Report], Markup]:
     return lambda report: render(template, report=report)
 
 
-_DRAWN = {each.__name__: each for each in (effects, questions, distributions, means, reviews, slices, differences)}
+_DRAWN = {each.__name__: each for each in (effects, questions, distributions, reviews, slices, differences)}
 """Fragments that are more than a template which reads the report."""
 FRAGMENTS: Mapping[str, Callable[[Report], Markup]] = {
     name: _DRAWN.get(name) or _read(f"{name}.html") for name in ("header", "findings", *TITLES)

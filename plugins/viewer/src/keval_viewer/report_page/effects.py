@@ -12,7 +12,7 @@ from keval import Scale
 from keval.records.scores import Scorer
 from keval_analysis.comparison import ArmComparison, RunArm
 from keval_analysis.findings.effects import Effect
-from keval_report.blocks import Block
+from keval_report.blocks import Block, property_rows
 from keval_report.claims import Claim
 from keval_report.effects import verdict_words
 from keval_report.report import Report
@@ -40,7 +40,7 @@ def effects(report: Report) -> Markup:
         every=[*summary.effects, *(effect for contrast in summary.contrasts for effect in contrast.effects)],
         names=report.names,
         expenses=report.expenses,
-        properties=report.properties,
+        properties=[*property_rows(summary)],
     )
 
 

@@ -14,6 +14,8 @@ from keval import Trial
 from keval.records.formats import number, signed
 from keval.records.scores import Scorer
 from keval_analysis.question_comparisons import QuestionComparison, Tile
+from keval_analysis.readings import review_findings
+from keval_report import reviews as people
 from keval_report.report import Report
 from keval_report.words import show_command
 from keval_viewer.report_page.effects import scale_data
@@ -228,15 +230,16 @@ def reviews(report: Report) -> Markup:
 
     It is read from the run's reviews as they are now, unlike the rest of the report's summary.
     """
-    texts = report.reviews
-    if texts is None:
+    found = review_findings(report.run)
+    if found is None:
         return Markup()
-    notes = [each for each in report.run.reviews() if each.note] if texts.found.notes else []
+    notes = [each for each in report.run.reviews() if each.note] if found.notes else []
     return render(
         "reviews.html",
-        texts=texts,
+        found=found,
+        people=people,
         most_people=_MOST_PEOPLE,
-        rubrics=[*dict.fromkeys(each.metric for arm in texts.found.arms for each in arm.levels)],
+        rubrics=[*dict.fromkeys(each.metric for arm in found.arms for each in arm.levels)],
         notes=notes[::-1][:_MOST_NOTES],
         left_out=max(0, len(notes) - _MOST_NOTES),
     )

@@ -21,7 +21,13 @@ from keval.records.models import dollars
 from keval.records.scores import Scorer
 from keval_analysis.findings.formats import chance, expense, expense_interval
 from keval_analysis.question_comparisons import Tile
+from keval_report.gates import unmet_texts
+from keval_report.origin import decided_on, origin_label
+from keval_report.routing import ROUTING_HEADS
+from keval_report.sentences import sentences
+from keval_report.totals import PARETO, cost_effectiveness, money
 from keval_report.transcripts import given_words, kept_words, verdict_word
+from keval_report.use import TEXT_HEADS, TOOL_HEADS, tool_cells
 from keval_report.words import one_line, witnesses
 from keval_viewer.markdown import formatted
 
@@ -44,7 +50,6 @@ TITLES: Mapping[str, str] = {
     "questions": "Questions",
     "claims": "Unverified claims",
     "distributions": "Scores",
-    "means": "Means",
     "reviews": "Reviews by people",
     "slices": "Slices",
     "differences": "What the arms differ in",
@@ -197,8 +202,11 @@ def environment(loader: BaseLoader) -> Environment:
     environment.filters |= dict[str, Any](
         count=_counted, label=_label, pretty=_pretty, shortened=_shortened, span=time_span
     )
-    environment.globals |= {each.__name__: each for each in (anchor, expense, expense_interval, interval)}
-    environment.globals |= {"PITCH": PITCH, "TILE": TILE, "TITLES": TITLES}
+    called: tuple[Any, ...] = (anchor, cost_effectiveness, decided_on, expense, expense_interval, interval, money)
+    called += (origin_label, sentences, tool_cells, unmet_texts)
+    environment.globals |= {each.__name__: each for each in called}
+    environment.globals |= {"PARETO": PARETO, "PITCH": PITCH, "TILE": TILE, "TITLES": TITLES}
+    environment.globals |= {"ROUTING_HEADS": ROUTING_HEADS, "TEXT_HEADS": TEXT_HEADS, "TOOL_HEADS": TOOL_HEADS}
     return environment
 
 
