@@ -118,7 +118,7 @@ def replace(path: Path, damage: Callable[[Path], Any]) -> None:
         ),
         ("scores.jsonl", deep, TRIAL, f"scores.jsonl:1: {LINE}: JSONDecodeError("),
         ("samples.jsonl", Path.mkdir, TRIAL, f"samples.jsonl cannot be read: {NO_FILE}"),
-        ("reviews.jsonl", a_pipe, TRIAL, f"reviews.jsonl cannot be read: {NO_FILE}"),
+        ("reviews.jsonl", a_pipe, "/review", f"reviews.jsonl cannot be read: {NO_FILE}"),
         ("manifest.json", a_pipe, "", f"manifest.json cannot be read: {NO_FILE}"),
         ("manifest.json", with_text(""), "/trials", "manifest.json is damaged: Input is a zero-length, empty document"),
         ("summary.json", with_text("[]"), "", f"summary.json is damaged: expected a mapping, got a list; {REMADE}"),

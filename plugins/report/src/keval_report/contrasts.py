@@ -35,7 +35,7 @@ def contrast_sentences(summary: Summary) -> Iterator[str]:
     """Yield what placebos and other changes say of their conditions, and which parts are missed most."""
     for contrast in summary.contrasts:
         if contrast.kind == "placebo":
-            yield from (f"{worth.of}: {worth.told}" for worth in _placebo(summary, contrast))
+            yield from _placebo(summary, contrast)
         elif contrast.kind in ("change", "revision"):
             yield _difference(summary, contrast)
     for of, group in _ablations(summary).items():
@@ -72,11 +72,7 @@ def _changed(summary: Summary, contrast: Contrast, level: Level) -> Block:
     several = len({entry.agent for entry in summary.trials}) > 1
     spent = ((one_line(each.agent) if several else "", each) for each in contrast.expenses)
     block = with_costs(block_of(title, _claims(summary, contrast), level), spent)
-    remarks = [*block.remarks, ("changed", "; ".join(_words(contrast.changes)))]
-    if contrast.kind == "placebo" and not summary.unfinished and level == "explained":
-        found = _placebo(summary, contrast)
-        remarks += [(f"effect of the information{worth.agent}", worth.told) for worth in found]
-    return attrs.evolve(block, remarks=tuple(remarks))
+    return attrs.evolve(block, remarks=(*block.remarks, ("changed", "; ".join(_words(contrast.changes)))))
 
 
 def _words(changes: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
@@ -145,25 +141,13 @@ def part_noun(contrasts: Iterable[Contrast]) -> str:
     return kinds.pop() if len(kinds) == 1 else "part"
 
 
-@attrs.frozen
-class _Worth:
-    """What real results, or texts, are worth to one agent, beside a placebo: of what, how much, and what that says.
-
-    `agent` is empty where there is only one.
-    """
-
-    of: str
-    agent: str
-    told: str
-
-
 def placebo_words(contrast: Contrast) -> tuple[str, str]:
     """Return where a placebo has no information, and what else than that the real context has in common with it."""
     of_text = any("text" in change for added in contrast.changes.values() for change in added)
     return ("text", "a longer prompt") if of_text else ("results", "a longer prompt and more turns")
 
 
-def _placebo(summary: Summary, contrast: Contrast) -> Iterator[_Worth]:
+def _placebo(summary: Summary, contrast: Contrast) -> Iterator[str]:
     """Yield what the real results or texts are worth beside those of the placebo, agent by agent."""
     real, placebo = one_line(contrast.against), one_line(contrast.condition)
     results = "; ".join(text for added in contrast.changes.values() for text in call_words(added))
@@ -176,10 +160,9 @@ def _placebo(summary: Summary, contrast: Contrast) -> Iterator[_Worth]:
         # An effect is that of the placebo, so a loss of it is what the real results are worth.
         for statement, sure in ((say.INFORMATION_HELPS, say.WORSE), (say.INFORMATION_HARMS, say.BETTER)):
             if found := [claim for claim in claims if sure.holds(claim)]:
-                yield _Worth(of, whose, statement.says.format(metrics=_turned(found), where=where, beside=beside))
+                yield f"{of}: {statement.says.format(metrics=_turned(found), where=where, beside=beside)}"
         if claims and say.NO_CLEAR_INFORMATION.holds(claims):
-            told = say.NO_CLEAR_INFORMATION.says.format(metrics=_turned(claims), real=real, whose=whose)
-            yield _Worth(of, whose, told)
+            yield f"{of}: {say.NO_CLEAR_INFORMATION.says.format(metrics=_turned(claims), real=real, whose=whose)}"
 
 
 def _is_sure(claim: Claim) -> bool:

@@ -39,7 +39,7 @@ from keval_report.sentences import findings
 from keval_report.terminal.console import print_sections
 from keval_report.totals import compliance_lines, loss_texts, remedy, total_lines
 from keval_report.use import activation_sentences, activation_texts, tool_lines
-from keval_report.words import LABEL, fitted, flowed, folded, labelled, one_line, padded
+from keval_report.words import LABEL, fitted, flowed, folded, labelled, one_line
 
 _MOST_KINDS = 3
 """Kinds of failures that a first report names; the command beside them lists all."""
@@ -174,20 +174,12 @@ def _properties(summary: Summary) -> Iterator[Text]:
 
 
 def _property_lines(summary: Summary, width: int) -> Iterator[Text]:
-    """Yield what metrics say of agents whatever they answer, a row for each metric and agent."""
-    rows = list(property_rows(summary))
-    if not rows:
-        return
-    yield Text(PROPERTIES, "bold")
-    metric, agent = (min(max(cell_len(row[column]) for row in rows), width // 3) for column in (0, 1))
-    before = ""
+    """Yield what metrics say of agents whatever they answer, and how they come to it, a line for each agent."""
+    rows = [*property_rows(summary)]
+    yield from [Text(PROPERTIES, "bold")] if rows else []
     for name, whose, value, derivation in rows:
-        begin = f"  {padded(name if name != before else '', metric)}  {padded(whose, agent)}  {value}  "
-        told = folded(derivation, max(20, width - cell_len(begin)), hanging=0)
-        first = next(told, "")
-        yield Text(begin if first else begin.rstrip()).append(first, "dim")
-        yield from (Text(f"{' ' * cell_len(begin)}{line}", "dim") for line in told)
-        before = name
+        told = f"{name}, {whose}: {value}{f' ({derivation})' if derivation else ''}"
+        yield from map(Text, folded(told, width, indent=2))
 
 
 def headline(summary: Summary, questions: int | None, width: int) -> Iterator[Text]:

@@ -2,47 +2,44 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import attrs
 
-from keval import Run, ScoreLine
+from keval import Run
 from keval.records.formats import number
-from keval.records.manifest import ScorerEntry
 from keval_report.words import display_names, with_units
 from keval_viewer.play import Column, PlayedAnswer, Question
 from keval_viewer.play_page.progress import Doing, Progress, Said, Step, steps_of
-from keval_viewer.scores import Claim, band_of, judge_remarks
+from keval_viewer.scores import Claim, Shown, judge_remarks, shown_scores
 
 Scorer: TypeAlias = tuple[str, str | None]
 """A metric alone, or a rubric and the judge that grades by it."""
 
-GradeState: TypeAlias = Literal["pending", "scored", "neutral", "unscored", "failed"]
-
 
 @attrs.frozen
 class Grade:
-    """A score as it is shown. `share` is where it lies in its scale, from 0 to 1; `None` for a scale without an end.
+    """A score as it is shown; `None` while it is not there yet.
 
     `differs` says that the columns' answers to the question have not all the same value.
     """
 
     name: str
-    state: GradeState
-    value: str = ""
-    band: str = ""
-    reason: str = ""
-    share: float | None = None
-    line: ScoreLine | None = None
+    shown: Shown | None = None
     differs: bool = False
+
+    @property
+    def value(self) -> str:
+        """The value in figures."""
+        return number(self.shown.line.score.value) if self.shown else "…"
 
     @property
     def is_telling(self) -> bool:
         """Whether it says something of the answer, or may yet."""
-        return self.state not in ("neutral", "unscored")
+        line = self.shown.line if self.shown else None
+        return line is None or line.failure is not None or (line.score.value is not None and not line.score.neutral)
 
 
 @attrs.frozen
@@ -85,14 +82,11 @@ def row_of(question: Question, run: Run, columns: Iterable[Column], progress: Pr
 
     `progress` is that of the feed, for answers in flight.
     """
-    entries = run.manifest.scorers
-    names = display_names(entry.scorer for entry in entries)
+    names = display_names(entry.scorer for entry in run.manifest.scorers)
     given: dict[str, list[PlayedAnswer]] = {}
     for answer in question.answers:
         given.setdefault(answer.column, []).append(answer)
-    graded = {
-        answer.trial: [*_grades(answer, entries, names)] for answer in question.answers if answer.record is not None
-    }
+    graded = {answer.trial: [*_grades(answer, run, names)] for answer in question.answers if answer.record is not None}
     values: dict[str, set[str]] = {}
     telling: set[str] = set()
     for answers in given.values():
@@ -139,28 +133,11 @@ def _cell(column: Column, answer: PlayedAnswer, grades: Sequence[Grade], telling
     )
 
 
-def _grades(answer: PlayedAnswer, entries: Iterable[ScorerEntry], names: Mapping[Scorer, str]) -> Iterator[Grade]:
+def _grades(answer: PlayedAnswer, run: Run, names: Mapping[Scorer, str]) -> Iterator[Grade]:
     """Yield a grade for each scorer of the run, in the order of the config; those that are not there yet, too."""
-    lines: dict[object, list[ScoreLine]] = {}
-    for line in answer.scores:
-        lines.setdefault(line.scorer, []).append(line)
-    for entry in entries:
-        name = with_units(names[entry.scorer], entry.scale)
-        found = lines.get(entry.scorer, [])
-        for line in found:
-            number_of = line.judgement.repetition if line.judgement else 1
-            yield _grade(f"{name}, {number_of}" if number_of > 1 else name, line, entry)
+    shown = shown_scores(run, answer.scores)
+    for entry in run.manifest.scorers:
+        found = [each for each in shown if each.line.scorer == entry.scorer]
+        yield from (Grade(with_units(each.name, entry.scale), each) for each in found)
         if not found and answer.state == "scoring":
-            yield Grade(name, "pending")
-
-
-def _grade(name: str, line: ScoreLine, entry: ScorerEntry) -> Grade:
-    score, scale = line.score, entry.scale
-    if score.value is None:
-        told = f"{line.failure.kind}: {line.failure.message}" if line.failure else score.reason
-        return Grade(name, "failed" if line.failure else "unscored", "–", "", told, line=line)
-    share = None
-    if not math.isinf(scale.high):
-        share = min(1.0, max(0.0, (score.value - scale.low) / (scale.high - scale.low)))
-    state: GradeState = "neutral" if score.neutral else "scored"
-    return Grade(name, state, number(score.value), band_of(score, scale), score.reason, share, line)
+            yield Grade(with_units(names[entry.scorer], entry.scale))
