@@ -49,6 +49,7 @@ RUN = {
     "data_source": {
         "type": "completions",
         "model": "gpt-4o-mini",
+        "reasoning_effort": "low",
         "sampling_params": {"temperature": 0.5, "max_completion_tokens": 90, "top_p": 0.9},
         "input_messages": {
             "type": "template",
@@ -131,8 +132,9 @@ def test_a_run_has_the_prompt_the_model_and_the_rows(project: Project) -> None:
         "rubrics": ["expectations"],
     } == yaml.safe_load((project.root / "mine/eval.yaml").read_text(encoding="utf-8"))
     assert {
-        "export.json:33:13 another model, as gpt-4o judges by all criteria",
-        "export.json:53:4 the key 'top_p'",
+        "export.json:33:4 the key 'model'",
+        "export.json:50:3 the key 'reasoning_effort'",
+        "export.json:54:4 the key 'top_p'",
     } == {line for line in told(outcome) if line.startswith("export")}
     (sample,) = project.lines("samples.jsonl")
     by = "is right by these instructions"
@@ -168,6 +170,7 @@ def test_graders_without_an_equivalent_are_told(project: Project) -> None:
             "row 2: there is no value for '{{ item.label }}'",
         ),
         ([{"item": {"text": "a"}}], "row 1: there is no value for"),
+        (["text"], "export.json: this is not as the tool's documentation has it"),
     ],
 )
 def test_rows_that_cannot_be_asked_are_told(project: Project, rows: list[Any] | None, problem: str) -> None:

@@ -250,6 +250,9 @@ def test_prompts_that_differ_after_their_variables_are_asked_as_samples(project:
             "defaultTest: {assert: [{type: regex, value: '('}]}",
             "3:9: the assertion regex ( cannot be decided: missing )",
         ),
+        ("defaultTest: {assert: [contains]}", "3:9: this is not as the tool's documentation has it: AttributeError"),
+        ("evaluateOptions: {}\ndefaultTest: {threshold: none}", "4:9: this is not as the tool's documentation"),
+        ("defaultTest: file://gone.yaml", " there is no file gone.yaml"),
         ("defaultTest: {vars: {more: file://more.py}}", "3:9: file://more.py is code"),
     ],
 )

@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
 from keval.config.source import KeyPath
-from keval.errors import FieldError
 from keval.files import read_input
 from keval_formats.placeholders import text_of
 
@@ -25,9 +24,16 @@ WRITTEN: Mapping[KeyPath, KeyPath] = {
     ("tests",): ("data_source", "source", "content"),
 }
 """Where the parts of the config stand in an eval."""
+Part: TypeAlias = tuple[Mapping[str, Any], KeyPath, tuple[str, ...]]
+"""A part of an eval, its path, and the keys of it that are read or say nothing to keval."""
 _READ = ("name", "testing_criteria", "data_source")
 _ABOUT = ("id", "object", "metadata", "created_at", "data_source_config", "share_with_openai")
 _CHECKS = {"eq": "equals", "ne": "not-equals", "like": "contains", "ilike": "icontains"}
+_SOURCE = ("type", "source", "input_messages", "model", "sampling_params")
+_CRITERION = (
+    *("type", "name", "input", "labels", "passing_labels", "range", "pass_threshold", "reference"),
+    *("operation", "evaluation_metric", "source"),
+)
 _QUESTIONS = ("input", "question", "prompt", "query")
 _SAID = re.compile(r"\{\{\s*sample\.output_text\s*\}\}")
 _GRADED = {
@@ -36,8 +42,8 @@ _GRADED = {
 }
 
 
-def as_promptfoo(data: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], list[FieldError]]:
-    """Return an eval as a config whose tests have the variable `item`, and what has no equivalent."""
+def as_promptfoo(data: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], list[Part]]:
+    """Return an eval as a config whose tests have the variable `item`, and its parts."""
     run, criteria = data.get("data_source") or {}, data["testing_criteria"]
     rows = (run.get("source") or {}).get("content")
     beside = path.with_suffix(".jsonl")
@@ -50,12 +56,12 @@ def as_promptfoo(data: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], l
     asked = next((f"{{{{item.{key}}}}}" for key in _QUESTIONS if key in item), "{{item.input}}")
     template = (run.get("input_messages") or {}).get("template") or [{"role": "user", "content": asked}]
     graders = [each["model"] for each in criteria if each.get("type") in _GRADED]
-    told = f"another model, as {graders[0]} judges by all criteria" if graders else ""
+    way = "responses" if run.get("type") == "responses" else "chat"
     config = {
         **{key: value for key, value in data.items() if key not in (*_READ, *_ABOUT)},
         "description": data.get("name"),
         "prompts": orjson.dumps(template).decode(),
-        "providers": {"id": f"openai:chat:{run['model']}", "config": run.get("sampling_params")}
+        "providers": {"id": f"openai:{way}:{run['model']}", "config": run.get("sampling_params")}
         if "model" in run
         else [],
         "defaultTest": {
@@ -64,11 +70,15 @@ def as_promptfoo(data: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], l
         },
         "tests": rows,
     }
-    return config, [
-        FieldError(("testing_criteria", index, "model"), told)
-        for index, each in enumerate(criteria)
-        if each.get("type") in _GRADED and each["model"] != graders[0]
+    parts: list[Part] = [
+        (run, ("data_source",), _SOURCE),
+        (run.get("source") or {}, ("data_source", "source"), ("type", "content", "id")),
+        (run.get("input_messages") or {}, ("data_source", "input_messages"), ("type", "template")),
     ]
+    for index, each in enumerate(criteria):
+        judge = ("model",) if each.get("model") in graders[:1] else ()  # it judges by all criteria
+        parts.append((each, ("testing_criteria", index), (*_CRITERION, *judge)))
+    return config, parts
 
 
 def _assertion(criterion: Mapping[str, Any]) -> dict[str, Any]:

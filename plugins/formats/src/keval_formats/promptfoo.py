@@ -18,7 +18,7 @@ import orjson
 import yaml
 
 from keval.config.source import KeyPath, Source
-from keval.errors import FieldError, Problem
+from keval.errors import ConfigError, FieldError, Problem
 from keval.files import DAMAGE, read_input
 from keval.seams import registry
 from keval.seams.formats import Translation
@@ -58,8 +58,7 @@ class Suites:
         try:
             return _Suite(data, path).translation()
         except (OSError, *DAMAGE) as error:
-            told = f"the file is not as its tool's documentation has it: {error!r}"
-            return Translation(data, problems=(FieldError((), told),))
+            raise ConfigError([Problem(str(path), _told(error))]) from error
 
     def extend_schema(self, properties: dict[str, Any]) -> None:
         """Add nothing: a config in keval's own words has no key of these formats."""
@@ -92,8 +91,10 @@ class _Suite:
         self.problems: list[FieldError] = []
         self.unmatched: list[FieldError] = []
         if "testing_criteria" in data:
-            self.data, self.unmatched = openai_evals.as_promptfoo(data, file)
             self.written = openai_evals.WRITTEN
+            self.data, parts = openai_evals.as_promptfoo(data, file)
+            for part in parts:
+                self._tell(*part)
         self._tell(self.data, (), _TOP)
         self.options = _mapping(self.data, "evaluateOptions")
         self._tell(self.options, ("evaluateOptions",), tuple(_EXECUTION))
@@ -168,9 +169,11 @@ class _Suite:
             for server in [*filter(None, [mcp.get("server")]), *mcp.get("servers", ())] if mcp.get("enabled") else ():
                 kind, keys = ("http", ("url", "headers")) if "url" in server else ("stdio", ("command", "args", "env"))
                 self._tell(server, (*at, "mcp"), ("name", *keys))
-                text = orjson.dumps({"type": kind, **{key: server[key] for key in keys if key in server}}).decode()
-                options = orjson.loads(re.sub(r"\{\{\s*env\.(\w+)\s*\}\}", r"${\1}", text))
-                contexts[_label(server.get("name") or "mcp")] = options
+                options = {"type": kind, **{key: server[key] for key in keys if key in server}}
+                ours = any((self.file.parent / str(each)).exists() for each in options.get("args") or ())
+                text = orjson.dumps({**options, **({"cwd": "."} if ours else {})}).decode()
+                label = _label(server.get("name") or "mcp")
+                contexts[label] = orjson.loads(re.sub(r"\{\{\s*env\.(\w+)\s*\}\}", r"${\1}", text))
         return agents, contexts, moves
 
     def _grader(self, agents: Mapping[str, Any]) -> str:
@@ -216,7 +219,7 @@ class _Suite:
                 found = [*self._records(path, test)]
             except (OSError, *DAMAGE) as error:
                 row = f"{path[-1]}: " if str(path[-1:]).startswith("('row ") else ""
-                yield path, f"{row}{error}"
+                yield path, f"{row}{_told(error)}"
                 continue
             name = test.get("description")
             yield from ((path, _given(id=names[name] == len(found) == 1 and name, **record)) for record in found)
@@ -242,7 +245,7 @@ class _Suite:
             try:
                 for file in self._files(value):
                     yield from (((*path, f"row {row}"), test) for row, test in enumerate(_rows(file), start=1))
-            except (ValueError, OSError, yaml.YAMLError) as error:
+            except (ValueError, OSError) as error:
                 self.problems.append(FieldError(path, str(error)))
         elif isinstance(value, dict) and "path" not in value:
             yield path, value
@@ -309,7 +312,7 @@ class _Suite:
         if not (isinstance(value, str) and value.startswith("file://")):
             return value
         file = self._files(value)[0]
-        return yaml.safe_load(_text(file)) if file.suffix in (".json", ".yaml", ".yml") else _text(file)
+        return Source.read(file).data if file.suffix in (".json", ".yaml", ".yml") else _text(file)
 
     def _texts(self, given: str) -> list[str]:
         """Return the prompts of a text, or of the files that it names."""
@@ -327,6 +330,11 @@ class _Suite:
         if not (found := sorted(glob.glob(str(self.file.parent / name), recursive=True))):
             raise ValueError(f"there is no file {name}")
         return [*map(Path, found)]
+
+
+def _told(error: Exception) -> str:
+    told = "this is not as the tool's documentation has it"
+    return str(error) if isinstance(error, ValueError | OSError) else f"{told}: {error!r}"
 
 
 def _messages(text: str) -> list[tuple[str, str]]:
@@ -391,13 +399,12 @@ def _agent(entry: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _rows(file: Path) -> Iterator[dict[str, Any]]:
     """Yield the tests of a file."""
-    lines = _text(file).splitlines(keepends=True)
     if file.suffix == ".csv":
-        yield from map(_row, csv.DictReader(lines))
-        return
-    read = orjson.loads if file.suffix.startswith(".json") else yaml.safe_load
-    for text in lines if file.suffix == ".jsonl" else ["".join(lines)]:
-        data = read(text) if text.strip() else []
+        yield from map(_row, csv.DictReader(_text(file).splitlines(keepends=True)))
+    elif file.suffix == ".jsonl":
+        yield from (orjson.loads(line) for line in _text(file).split("\n") if line.strip())
+    else:
+        data = Source.read(file).data
         yield from data if isinstance(data, list) else [data]
 
 
