@@ -28,6 +28,7 @@ TEXTS = r"""
         label: claude
         config: {temperature: 0.2, max_tokens: 300, top_k: 4}
       - file://mine.js
+      - vertex:gemini-2.5-pro
     defaultTest:
       assert:
         - {type: javascript, value: output.length < 100}
@@ -110,16 +111,16 @@ def test_prompts_that_differ_before_the_question_become_conditions(project: Proj
     outcome = project.keval("validate", "promptfooconfig.yaml")
 
     assert 0 == outcome.code, outcome.stderr
-    assert "valid; 24 trials (3 samples), 24 judgements" in outcome.stdout
+    assert "valid; 36 trials (3 samples), 36 judgements" in outcome.stdout
     assert {
         "3:3 prompts that differ before their last placeholder, which becomes the question: as system prompts",
         "9:49 the key 'top_k'",
         "10:5 the provider 'file://mine.js'",
-        "13:7 an assertion of the type 'javascript', code, which is not run",
-        "14:71 the key 'provider'",
-        "15:7 an assertion of the type 'cost', which is not checked",
-        "25:49 the key 'cache'",
-        "26:1 the key 'outputPath'",
+        "14:7 an assertion of the type 'javascript', code, which is not run",
+        "15:71 the key 'provider'",
+        "16:7 an assertion of the type 'cost', which is not checked",
+        "26:49 the key 'cache'",
+        "27:1 the key 'outputPath'",
     } == {line.removeprefix("promptfooconfig.yaml:") for line in told(outcome)}
     assert {
         "name": "promptfooconfig",
@@ -133,6 +134,7 @@ def test_prompts_that_differ_before_the_question_become_conditions(project: Proj
                 "temperature": 0.2,
                 "max_tokens": 300,
             },
+            "vertex_gemini-2.5-pro": {"type": "openai", "model": "vertex_ai/gemini-2.5-pro"},
         },
         "conditions": {
             "prompt_1": {"system_prompt": "You are brief.\n\nShorten this:"},

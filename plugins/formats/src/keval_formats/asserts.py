@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from json import JSONDecoder
 from typing import Any
 
 import attrs
@@ -48,7 +49,7 @@ def verdict(part: Mapping[str, Any], said: str, seconds: float | None, failed: l
         kind = part["type"].removeprefix("not-")
         try:
             holds = CHECKS[kind](said, part.get("value"), {**part, "seconds": seconds}) != (kind != part["type"])
-        except (TypeError, KeyError, TimeoutError, MemoryError, regex.error) as error:
+        except (TypeError, KeyError, RecursionError, TimeoutError, MemoryError, regex.error) as error:
             why = f"it has no {error}" if isinstance(error, KeyError) else error
             raise ValueError(f"the assertion {_told(part)} cannot be decided: {why}") from error
         failed += [] if holds else [_told(part)]
@@ -79,15 +80,20 @@ def _equals(said: str, value: Any, part: Mapping[str, Any]) -> bool:
     return value in _parsed(said) if isinstance(value, list | dict) else said == as_text(value)
 
 
-def _parsed(said: str) -> list[Any]:
-    try:
-        return [json.loads(said)]
-    except ValueError:
-        return []
+def _parsed(said: str, *, whole: bool = True) -> Iterator[Any]:
+    """Yield the text as JSON, or else every object in it; nothing of what is no JSON."""
+    at = 0 if whole else said.find("{")
+    while at >= 0:
+        try:
+            data, at = (json.loads(said), -1) if whole else JSONDecoder().raw_decode(said, at)
+            yield data
+        except ValueError:
+            at = -1 if whole else at + 1
+        at = said.find("{", at) if at >= 0 else at
 
 
 def _is_json(said: str, schema: Any, part: Mapping[str, Any]) -> bool:
-    found = _parsed(said)
+    found = [*_parsed(said, whole="contains" not in part["type"])]
     if schema in (None, ""):
         return bool(found)
     import yaml  # only for a schema
@@ -125,6 +131,7 @@ CHECKS: Mapping[str, Callable[[str, Any, Mapping[str, Any]], bool]] = {
     "ends-with": lambda said, value, _: said.endswith(_texts([value])[0]),
     "regex": lambda said, value, _: regex.search(_texts([value])[0], said, timeout=_SECONDS) is not None,
     "is-json": _is_json,
+    "contains-json": _is_json,
     "latency": _in_time,
     "levenshtein": _is_near,
     "fuzzy_match": _is_near,

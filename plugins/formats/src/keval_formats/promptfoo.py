@@ -36,6 +36,7 @@ _GRADED = {
 _CODE = ("javascript", "python", "ruby", "webhook")
 _CODE_SUFFIXES = "[cm]?js|ts|py|rb"
 _TRANSFORMS = ("transform", "postprocess", "transformVars", "transformResponse", "assertScoringFunction")
+_VENDORS = {"vertex": "vertex_ai", "azureopenai": "azure", "togetherai": "together_ai"}
 _TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _EXECUTION = {"repeat": "num_repetitions", "maxConcurrency": "max_concurrent"}
 _TOP = ("description", "prompts", "providers", "targets", "tests", "scenarios", "defaultTest", "evaluateOptions")
@@ -383,7 +384,7 @@ def _label(text: Any) -> str:
 def _agent(entry: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the agent of a provider, `None` if keval has none."""
     vendor, *rest = str(entry.get("id")).split(":")
-    config = _mapping(entry, "config")
+    vendor, config = _VENDORS.get(vendor, vendor), _mapping(entry, "config")
     if vendor == "echo":
         return {"type": "command", "command": ["cat"]}
     way = rest.pop(0) if len(rest) > 1 and rest[0] in ("chat", "messages", "responses") else ""
