@@ -20,7 +20,13 @@ from keval.seams.formats import translate
 
 def load(path: Path) -> Evaluation:
     """Read an evaluation from a YAML file. Raises ConfigError if it is not valid YAML, or not a mapping."""
-    return read_evaluation(Source.read(path))
+    return read_evaluation(source_of(path))
+
+
+def source_of(path: Path) -> Source:
+    """Return the data of a YAML file, or what names a file of which a format reads the suffix. Raises ConfigError."""
+    named = Source(str(path), path.resolve().parent, {path.suffix[1:]: path.name})
+    return Source.read(path) if translate(named.data, path).data is named.data else named
 
 
 def read_evaluation(source: Source) -> Evaluation:
@@ -43,8 +49,7 @@ def _read(source: Source, problems: Iterable[Problem] = ()) -> Evaluation:
 def with_data(evaluation: Evaluation, data: dict[str, Any]) -> Evaluation:
     """Read an evaluation again from other data, such as `effective` returns; what the command line chose stays."""
     found = _read(Source(evaluation.source.name, evaluation.source.base, data))
-    implied = {spec.label for spec in evaluation.judges if spec.implied}
-    judges = _with_implied(found.judges, implied)
+    judges = _with_implied(found.judges, {spec.label for spec in evaluation.judges if spec.implied})
     return attrs.evolve(found, judges=judges, limit=evaluation.limit, sample_ids=evaluation.sample_ids)
 
 
@@ -102,14 +107,9 @@ def effective(evaluation: Evaluation) -> dict[str, Any]:
         },
         "execution": {**attrs.asdict(evaluation.execution), **{key: execution[key] for key in own & execution.keys()}},
         "budget": attrs.asdict(evaluation.budget),
-        **{key: each for section in evaluation.sections for key, each in _changed(section).items()},
+        # The keys that flags changed, which are otherwise than in the data that the evaluation was read from.
+        **{key: each for section in evaluation.sections for key, each in getattr(section, "written", {}).items()},
     }
-
-
-def _changed(section: Any) -> Mapping[str, Any]:
-    """Return the keys that flags changed, which are otherwise than in the data that the evaluation was read from."""
-    written: Mapping[str, Any] = getattr(section, "written", {})
-    return written
 
 
 def _specs(evaluation: Evaluation, section: str) -> list[PluginSpec]:

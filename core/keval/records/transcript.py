@@ -199,6 +199,8 @@ class Transcript:
 
     `usage_by_model` is there if the agent's program asked several models, and `denied` if it asked the proxy for
     something that is not passed on.
+
+    `scores` is what whoever recorded the answer says of it, by name: a number, or `{value, reason}`.
     """
 
     messages: tuple[Message, ...] = ()
@@ -225,6 +227,7 @@ class Transcript:
     usage_by_model: tuple[ModelUsage, ...] = attrs.field(default=(), metadata={"sparse": True})
     denied: tuple[DeniedRequest, ...] = attrs.field(default=(), metadata={"sparse": True})
     protocols: Mapping[str, str] = attrs.field(factory=dict, metadata={"sparse": True})
+    scores: Mapping[str, Any] = attrs.field(factory=dict, metadata={"sparse": True})
     tool_calls_by: Literal["agent", "tap"] = "agent"
     model_calls_by: Literal["agent", "proxy"] = "agent"
 

@@ -131,10 +131,11 @@ def has(group: str, name: str) -> bool:
 
 
 def find(group: str, name: str) -> Component:
-    """Find the one plugin of that name. Raises PluginError: unknown, or owned twice."""
+    """Find the one plugin of that name; `vendor/*` has all names of a vendor. Raises PluginError: unknown, or two."""
     if IN_FILE.fullmatch(name):
         return Component(*load(find("keval.files", "py")).component(group, name))
-    owners = [component for component in components(group) if component.name == name]
+    wanted = name if has(group, name) else f"{name.partition('/')[0]}/*"
+    owners = [component._replace(name=name) for component in components(group) if component.name == wanted]
     if len(owners) == 1:
         return owners[0]
     kind = _kind(group)

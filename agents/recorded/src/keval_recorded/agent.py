@@ -47,6 +47,11 @@ class Recorded:
     )
     """Where in the file each answer begins, by condition and sample; none is kept in memory."""
     _open: BufferedReader | None = attrs.field(default=None, init=False, repr=False, eq=False)
+    _file: Path = attrs.field(default=Path(), init=False, repr=False, eq=False)
+
+    def lines(self) -> Path:
+        """Return the file that has a line for each answer; called once, before it is read."""
+        return self.path
 
     def check_answers(self, samples: Collection[str], conditions: Collection[str]) -> Iterable[Problem]:
         """Read the file through; see `keval.plugin.PrerecordedAgent`.
@@ -58,7 +63,8 @@ class Recorded:
         digest = hashlib.sha256()
         end = 0
         try:
-            with open_input(self.path) as lines:
+            self._file = self.lines()
+            with open_input(self._file) as lines:
                 for number, line in enumerate(lines, start=1):
                     digest.update(line)
                     start, end = end, end + len(line)
@@ -123,7 +129,7 @@ class Recorded:
         start, check = places[at : at + 2]
         try:
             if self._open is None:
-                self._open = open_input(self.path)
+                self._open = open_input(self._file)
             self._open.seek(start)
             line = self._open.readline()
         except OSError as error:

@@ -34,6 +34,7 @@ _SLIPS = {
     "conversation_history": "history",
 }
 _CALL = frozenset({"name", "arguments", "result", "error", "duration", "server", "turn", "id", "type"})
+_ROLES = ("system", "user", "assistant", "tool")
 _LAST = -1
 """The turn of a call that says none: the last of its sample."""
 _LONGEST = 1e9
@@ -45,7 +46,8 @@ class RecordedAnswer:
     """An answer to the sample `id`; `error` says why there is none.
 
     `tool_calls` are all there were, or their number in the answered turn, or `None` where nobody counted. `history` and
-    `facts` are those that the agent had of its own; `None` where they are the sample's.
+    `facts` are those that the agent had of its own; `None` where they are the sample's. `messages` are all that passed,
+    if that is known; `scores` is what others say of the answer, by name.
     """
 
     id: str
@@ -59,6 +61,8 @@ class RecordedAnswer:
     history: tuple[Message, ...] | None = None
     facts: Mapping[str, Any] | None = None
     truncated: bool = False
+    messages: tuple[Message, ...] = ()
+    scores: Mapping[str, Any] = attrs.field(factory=dict)
 
     def transcript(self, sample: Sample) -> Transcript:
         """What is known of how the sample was answered. Raises ValueError: a call is of a turn that there is not."""
@@ -70,9 +74,11 @@ class RecordedAnswer:
                 raise ValueError(f"a call of {call.name!r} is of turn {call.turn}, and the last turn is {last}")
         asked = (Message("user", text, turn) for turn, text in enumerate(sample.asked))
         returned = (Message("tool", call.result or call.error or "", call.turn) for call in calls)
-        spoken = [Message("assistant", self.response, last)] if self.response else []
+        passed = self.messages or tuple(sorted((*asked, *returned), key=lambda message: message.turn))
+        said = Transcript(messages=passed).output
+        spoken = [Message("assistant", self.response, last)] if self.response and self.response != said else []
         return Transcript(
-            messages=(*sorted((*asked, *returned), key=lambda message: message.turn), *spoken),
+            messages=(*passed, *spoken),
             tool_calls=calls,
             usage=self.usage,
             model_calls=self.model_calls,
@@ -82,6 +88,7 @@ class RecordedAnswer:
             history=None if self.history == sample.history else self.history,
             facts=self._own_facts(sample) or None,
             truncated=self.truncated,
+            scores=self.scores,
         )
 
     def _own_facts(self, sample: Sample) -> Mapping[str, Any]:
@@ -147,9 +154,9 @@ def _count(value: Any, key: str) -> int:
     return value
 
 
-def _seconds(value: Any, key: str) -> float:
+def _seconds(value: Any, key: str, unit: str = "seconds") -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LONGEST:
-        raise ValueError(f"{key!r} is a number of seconds, got {value!r:.60}")
+        raise ValueError(f"{key!r} is a number of {unit}, got {value!r:.60}")
     return float(value)
 
 
@@ -163,6 +170,8 @@ def _usage(value: Any, key: str) -> Usage:
             number = _count(count, f"{key}.{name}")
             if found.setdefault(_TOKENS[name], number) != number:
                 raise ValueError(f"{key!r} says {_TOKENS[name]} twice: {found[_TOKENS[name]]} and {number}")
+    if value.get("cost") is not None:
+        found["cost"] = _seconds(value["cost"], f"{key}.cost", "US dollars")
     return Usage(**found)
 
 
@@ -212,6 +221,21 @@ def _history(value: Any, key: str) -> tuple[Message, ...]:
     return history_of(value)
 
 
+def _messages(value: Any, key: str) -> tuple[Message, ...]:
+    for item in value if isinstance(value, list) else [value]:
+        if not isinstance(item, dict) or not isinstance(item.get("content"), str) or item.get("role") not in _ROLES:
+            raise ValueError(f"{key!r} is a list of {{role, content}}, got {item!r:.60}; roles: {', '.join(_ROLES)}")
+    return tuple(Message(each["role"], each["content"], reasoning=each.get("reasoning") or "") for each in value)
+
+
+def _scores(value: Any, key: str) -> Mapping[str, Any]:
+    for name, told in _facts(value, key).items():
+        score = told.get("value") if isinstance(told, dict) else told
+        if not isinstance(score, int | float | None):
+            raise ValueError(f"{f'{key}.{name}'!r} is a number, or {{value, reason}}, got {told!r:.60}")
+    return _facts(value, key)
+
+
 def _facts(value: Any, key: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"{key!r} is an object with named values, got {value!r:.60}")
@@ -230,5 +254,7 @@ _READ: Mapping[str, Callable[[Any, str], Any]] = {
     "history": _history,
     "facts": _facts,
     "truncated": _flag,
+    "messages": _messages,
+    "scores": _scores,
 }
 """What a record may have, and what reads it."""

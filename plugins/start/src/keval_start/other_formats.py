@@ -12,8 +12,7 @@ import yaml
 
 from keval.cli.display import tell_notices
 from keval.config.evaluation import Evaluation
-from keval.config.load import read_evaluation
-from keval.config.source import Source
+from keval.config.load import read_evaluation, source_of
 from keval.errors import ConfigError, Problem
 from keval.plan.build import make_plan
 from keval_start.project import CONFIG
@@ -25,7 +24,7 @@ _PATHS = ("path", "cwd", "copy")
 def evaluation_in(file: Path) -> Evaluation | None:
     """Return the evaluation that a file has in another tool's format, `None` if it has none."""
     try:
-        source = Source.read(file)
+        source = source_of(file)
     except ConfigError:  # what a client's file may have, such as comments
         return None
     if not isinstance(source.data, dict):
