@@ -93,7 +93,7 @@ class LogQuestions:
 
 @attrs.define
 class RecordedLog(Recorded):
-    """The answers of a log that k-eval or Inspect wrote; `model` (`provider/name`) is for what they cost.
+    """The answers of a log that k-eval or Inspect wrote; `model` says which model gave them, for their cost.
 
     With `partial`, a sample without an answer is left out; else its trial fails.
     """

@@ -67,6 +67,7 @@ def _example(component: registry.Component, schema: Mapping[str, Any]) -> str:
     options = _value(schema)
     label = registry.label(group, name)
     labelled = {label: options if label == name else {"type": name, **options}}
+    path = {"path": f"questions.{name}"} if name.isalnum() else {"path": "FILE", "type": name}
     examples: dict[str, Any] = {
         "keval.agents": {"agents": labelled},
         "keval.contexts": {"contexts": labelled},
@@ -76,7 +77,7 @@ def _example(component: registry.Component, schema: Mapping[str, Any]) -> str:
         "keval": {"plugins": [{name: options} if options else name]},
         "keval.rubrics": {"rubrics": [name]},
         "keval.models": {"agents": {"openai": {"model": f"{name}/MODEL"}}},
-        "keval.datasets": {"dataset": {"path": f"questions.{name}", **options}},
+        "keval.datasets": {"dataset": {**path, **options}},
         "keval.workspaces": {"workspace": {"type": name, **options}},
         "keval.checks": {"verify": [{"name": "done", name: options}]},
         "keval.executors": {"execution": {"executor": {"type": name, **options}}},
