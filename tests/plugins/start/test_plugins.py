@@ -35,7 +35,7 @@ def test_plugins_are_listed_by_kind_with_a_line_for_each(project: Project) -> No
     metric = next(line for line in lines if line.startswith("  basic/contains  "))
     assert "Scores 1 if the answer contains all of `all_of`" in metric
     # Those of which the same is said stand together, and one that does not import says so.
-    assert any(line.startswith("  json, yaml, yml") for line in lines)
+    assert any(line.startswith("  jsonl, ndjson") for line in lines)
     assert "the agent 'absent' of keval-doubles 1.0 does not import" in " ".join(
         project.keval("plugins").stdout.split()
     )
