@@ -150,11 +150,6 @@ def test_later_labels_are_in_the_page_of_a_run_that_was_summarised_before(run: R
     ("count", "more", "told"),
     [
         (9, {}, "9 and 9 questions are labelled, and each arm needs 10"),
-        (
-            15,
-            {"chosen": "worst"},
-            "0 and 0 questions are labelled, and each arm needs 10; not counted: 30 not drawn at",
-        ),
         (15, {"chosen": "all"}, "0 and 0 questions are labelled, and each arm needs 10; not counted: 30 not drawn at"),
         (15, {"blind": False}, "each arm needs 10; not counted: 30 not blind"),
         (QUESTIONS, {"chosen": "all"}, None),

@@ -44,7 +44,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         said += [level(run, trial, of, blind=True, chosen="random")]
     for place in (0, 4):
         said += [level(run, f"scripted/terse/q{place}/1", PEOPLE[place], "<b>Ben|", chosen="random")]
-    said += [review(run, "scripted/baseline/q0/1", "<b>Ben|", note="<img src=x> no", chosen="worst")]
+    said += [review(run, "scripted/baseline/q0/1", "<b>Ben|", note="<img src=x> no", chosen="all")]
     run.reviews_file.append(said)
     return project.root
 
@@ -77,8 +77,8 @@ def test_the_summary_says_how_far_the_judge_agrees_with_people(run: Run, project
     assert pytest.approx(sum(PEOPLE) / 12) == reviews["arms"][1]["levels"][0]["mean"]
     counts = {each["reviewer"]: (each["answers"], each["blind"]) for each in reviews["reviewers"]}
     assert {"Ann": (12, 12), "<b>Ben|": (3, 0)} == counts
-    assert {"random": 14, "worst": 1} == reviews["chosen"]
-    assert {"worst": 1} == reviews["uncounted"]
+    assert {"random": 14, "all": 1} == reviews["chosen"]
+    assert {"all": 1} == reviews["uncounted"]
     assert [("terse", 12, 0.25)] == [(arm["condition"], arm["n"], arm["bias"]) for arm in judge["arms"]]
 
 
@@ -89,7 +89,10 @@ def test_the_report_tells_it_on_the_terminal(run: Run, project: Project) -> None
     assert re.search(r"tone by reader +0\.8\d \[0\.\d\d, 0\.9\d\] +57 % +\+0\.25 \[.*\] +12$", line)
     told = " ".join(shown.split())
     assert "13 answers reviewed by 2 people (Ann 12, <b>Ben| 3); 1 note; 12 of 15 blind." in told
-    assert "1 of 15 reviews is of the worst answers of a metric, so the figures on judges leave them out." in told
+    assert (
+        "1 of 15 reviews is of all answers, of which some are not reviewed, so the figures on judges leave them out."
+        in told
+    )
     assert "tone by reader, judge - people (blind): scripted terse +0.25 [" in told
     uncorrected = "tone by reader, scripted terse against scripted baseline: no effect is corrected, because 12 and 0"
     assert f"{uncorrected} questions are labelled, and each arm needs 10" in told

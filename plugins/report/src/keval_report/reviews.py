@@ -115,8 +115,6 @@ _MOST_REASONS = 3
 _NOT_RANDOM = {
     "draw": "answers drawn before the run had its present questions",
     "all": "all answers, of which some are not reviewed",
-    "disagreement": "answers that judges disagree on",
-    "worst": "the worst answers of a metric",
     "unknown": "answers chosen in an unknown way",
 }
 """Ways of choosing answers after which they may be unlike the others of the run."""

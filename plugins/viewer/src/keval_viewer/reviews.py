@@ -13,12 +13,11 @@ from urllib.parse import urlencode
 
 import attrs
 
-from keval import Rubric, Run, ScoreLine, Trial
+from keval import Rubric, Run, Trial
 from keval_analysis.findings.reviews import LONGEST_NAME, LONGEST_NOTE, Chosen, Review, answer_digest
-from keval_report.terminal.trials import worst_trials
 from keval_viewer.runs import written
 
-CHOICES: Sequence[Chosen] = ("random", "all", "disagreement", "worst")
+CHOICES: Sequence[Chosen] = ("random", "all")
 """Ways of choosing answers where none were drawn."""
 _DRAW = "draw."
 _FILES = ("manifest.json", "trials.jsonl", "scores.jsonl", "draws.jsonl")
@@ -31,14 +30,13 @@ _SEEDS = 2**31
 class Choice:
     """Which answers are reviewed and how, as it stands in the URL.
 
-    `count` bounds all choices but `all` and `draw`. `metric` is that of `worst`, and `draw` the id of a draw. With
-    `side`, the answers to a question are reviewed together, else one after the other.
+    `count` bounds a choice at random, and `draw` is the id of a draw. With `side`, the answers to a question are
+    reviewed together, else one after the other.
     """
 
     chosen: Chosen = "random"
     draw: str = ""
     count: int = 20
-    metric: str = ""
     seed: int = 1
     blind: bool = True
     side: bool = False
@@ -52,7 +50,6 @@ class Choice:
             chosen="draw" if draw else next((each for each in CHOICES if each == chosen), CHOICES[0]),
             draw=draw,
             count=_whole(given.get("count"), 20, _MOST),
-            metric=str(given.get("metric", "")),
             seed=_whole(given.get("seed"), 1, _SEEDS),
             blind=given.get("blind") == "1",
             side=given.get("side") == "1",
@@ -61,10 +58,8 @@ class Choice:
     def query(self, **more: Any) -> str:
         """Return the choice as a query, with more in it. It names no answer."""
         told: dict[str, Any] = {"chosen": f"{_DRAW}{self.draw}" if self.draw else self.chosen}
-        if self.chosen not in ("all", "draw"):
+        if self.chosen == "random":
             told["count"] = self.count
-        if self.chosen == "worst":
-            told["metric"] = self.metric
         told |= {"seed": self.seed, "blind": int(self.blind), "side": int(self.side)}
         return urlencode({**told, **more})
 
@@ -109,25 +104,7 @@ def _chosen(run: Run, answered: Collection[str], choice: Choice) -> Sequence[str
     if choice.draw:
         draws = (draw.answers for draw in run.labels().draws if draw.id == choice.draw)
         return [each.trial for answers in draws for each in answers if each.trial in answered]
-    if choice.chosen == "worst":
-        ranked = worst_trials(run, choice.metric, choice.count).trials
-        return [each.trial for each in ranked if each.trial in answered]
-    if choice.chosen == "disagreement":
-        apart = {trial: spread for trial, spread in _spreads(run.scores()) if trial in answered and spread > 0}
-        return sorted(apart, key=lambda trial: (-apart[trial], _place(choice.seed, trial)))[: choice.count]
     return sorted(answered, key=lambda trial: _place(choice.seed, trial))[: choice.count]
-
-
-def _spreads(scores: Iterator[ScoreLine]) -> Iterator[tuple[str, float]]:
-    """Yield for each trial how far apart judges, or repetitions of one, lie on the rubric that they differ most on."""
-    levels: dict[str, dict[str, tuple[float, float]]] = defaultdict(dict)
-    for line in scores:
-        value = line.score.value
-        if line.judge is not None and value is not None:
-            low, high = levels[line.trial].get(line.metric, (value, value))
-            levels[line.trial][line.metric] = (min(low, value), max(high, value))
-    for trial, by_rubric in levels.items():
-        yield trial, max(high - low for low, high in by_rubric.values())
 
 
 def _place(seed: int, trial: str) -> bytes:

@@ -87,11 +87,11 @@ def test_a_context_that_was_changed_in_its_place_is_pasted_too(project: Project)
 def test_a_condition_that_is_pasted_runs(project: Project) -> None:
     async def talk(play: Play) -> str:
         await play.edit(Edit(condition="only", system_prompt="Hello\n  {{ id }}:\n"))
-        return play.condition_yaml("only", name="greeting")
+        return play.condition_yaml("only")
 
     text = played(TALKERS, talk)
 
-    assert "conditions:\n  greeting:\n    system_prompt: |\n      Hello\n        {{ id }}:\n" == text
+    assert "conditions:\n  only:\n    system_prompt: |\n      Hello\n        {{ id }}:\n" == text
     config = TALKERS.replace("conditions: {only: {}}\n", text)
     assert "Hello\n  q1: one" == played(config, _first_answer)
 
@@ -142,18 +142,8 @@ def test_an_edit_does_not_renew_the_budget(project: Project) -> None:
     assert ["done", "left_out"] == played(f"{TALKERS}budget: {{trials: 3}}\n", talk)
 
 
-QUESTIONS = """\
-# What we ask.
-- id: first   # the oldest
-  question: |
-    Is it so?
-  answer: yes
-"""
-
-
-@pytest.mark.parametrize("name", ["questions.yaml", "questions.jsonl"])
-def test_a_question_is_kept_with_what_was_asked_before_it_and_comments_stay(project: Project, name: str) -> None:
-    before = QUESTIONS if name.endswith("yaml") else '{"id": "first", "question": "Is it so?"}'  # without a newline
+def test_a_question_is_kept_with_what_was_asked_before_it(project: Project) -> None:
+    name, before = "questions.jsonl", '{"id": "first", "question": "Is it so?"}'  # without a newline
     Path(name).write_text(before, encoding="utf-8")
     config = f"{TALKERS}dataset: {{path: {name}}}\nplugins: [double/facts]\n"
 
@@ -183,21 +173,8 @@ def test_what_was_looked_up_is_kept_if_it_is_asked_for_and_a_new_file_is_made(pr
         await play.ask("one")
         with pytest.raises(PlayError, match="the config has no dataset; name a file"):
             play.keep_sample("q1")
-        with pytest.raises(PlayError, match="in JSON lines or YAML"):
+        with pytest.raises(PlayError, match="in JSON lines"):
             play.keep_sample("q1", "kept.csv")
         return play.keep_sample("q1", "new/kept.jsonl", looked_up=True).written
 
     assert '{"id":"q1","question":"one","facts":{"truth":"sun"}}' == played(f"{TALKERS}plugins: [double/facts]\n", talk)
-
-
-def test_yaml_that_is_no_list_an_item_a_line_stays_as_it_is(project: Project) -> None:
-    Path("flow.yaml").write_text("[{question: a}]\n", encoding="utf-8")
-
-    async def talk(play: Play) -> None:
-        await play.ask("one")
-        play.keep_sample("q1", "flow.yaml")
-
-    with pytest.raises(PlayError, match="a list with an item a line"):
-        played(TALKERS, talk)
-
-    assert "[{question: a}]\n" == Path("flow.yaml").read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from keval.records.trial import Trial
 from keval.store.serialization import read_record
 from keval_analysis.findings.effects import Arm, OfArm
 
-Chosen: TypeAlias = Literal["draw", "all", "random", "disagreement", "worst"]
+Chosen: TypeAlias = Literal["draw", "all", "random"]
 
 LONGEST_NAME = 80
 LONGEST_NOTE = 10_000
@@ -41,8 +41,8 @@ class Review:
     named `metric`, whose digest in the manifest is `rubric`. Who skips an answer cannot say what it is worth.
 
     `blind` says that the reviewer was shown neither agent, condition and scores, nor what others said. `chosen` says
-    how the reviewer came to the answer: through a draw of `keval review --sample`, all of them, some at random, those
-    that judges disagree on, or the worst of a metric; `None` if that is unknown.
+    how the reviewer came to the answer: through a draw of `keval review --sample`, all of them, or some at random;
+    `None` if that is unknown.
     """
 
     trial: str

@@ -57,8 +57,6 @@ def reviewer_of(request: Request) -> str:
 
 
 def _start(request: Request, run: Run) -> Response:
-    names = display_names(entry.scorer for entry in run.manifest.scorers)
-    judges = [entry for entry in run.manifest.scorers if entry.judge is not None]
     return rendered(
         request,
         "review.html",
@@ -66,8 +64,6 @@ def _start(request: Request, run: Run) -> Response:
         reviewer=reviewer_of(request),
         longest_name=LONGEST_NAME,
         choice=Choice(),
-        metrics={metric: name for (metric, _), name in names.items()},
-        disagree=len(judges) > len({entry.rubric for entry in judges}) or any(e.repetitions > 1 for e in judges),
         answered=len(queue_of(run, Choice(chosen="all"))),
         found=review_findings(run),
         draws=draws_of(run, reviewer_of(request)),

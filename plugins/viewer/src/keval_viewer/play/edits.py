@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from pathlib import Path
-from textwrap import indent
 from typing import Any
 
 import attrs
@@ -60,7 +58,7 @@ def edited(evaluation: Evaluation, edit: Edit, tools: Tools) -> Evaluation:
     return changed
 
 
-def condition_yaml(evaluation: Evaluation, condition: str, written: Evaluation, name: str | None = None) -> str:
+def condition_yaml(evaluation: Evaluation, condition: str, written: Evaluation) -> str:
     """Return a condition as YAML, with the contexts that it needs and the config as `written` does not have so.
 
     It is checked by loading the config with it. Raises ConfigError.
@@ -72,7 +70,7 @@ def condition_yaml(evaluation: Evaluation, condition: str, written: Evaluation, 
     contexts = {label: given[label] for label in given if label in wanted and given[label] != had.get(label)}
     sections = {
         **({"contexts": contexts} if contexts else {}),
-        "conditions": {name or condition: _entry(data, condition)},
+        "conditions": {condition: _entry(data, condition)},
     }
     merged = {**known, **{section: {**(known.get(section) or {}), **entries} for section, entries in sections.items()}}
     text = yaml_text(sections)
@@ -166,19 +164,19 @@ def keep(sample: Sample, file: DatasetFile) -> KeptSample:
     """Append a sample to a dataset, which is made if there is none.
 
     Raises:
-        PlayError: the file is neither JSON lines nor YAML, or cannot be appended to.
+        PlayError: the file is no JSON lines.
         ConfigError: it is no dataset.
         RunError: it cannot be written.
     """
-    writing = {"jsonl": _json_line, "yaml": _yaml_item, "yml": _yaml_item}.get(file.format)
-    if writing is None:
-        raise PlayError(f"{file.path}: questions are kept in JSON lines or YAML; name a file that ends so")
+    if file.format != "jsonl":
+        raise PlayError(f"{file.path}: questions are kept in JSON lines; name a file that ends in .jsonl")
     # An empty file is no dataset yet, which reading would refuse.
     exists = file.path.exists() and file.path.stat().st_size > 0
     taken = read_dataset(file).samples.ids if exists else ()
     kept = attrs.evolve(sample, id=free_id(sample.id, {*taken}), withheld=(), expect=())
     record = _record(kept, file)
-    added = writing(record, file.path.read_bytes() if exists else b"", file.path)
+    line = dump(record) + b"\n"
+    added = line if not exists or file.path.read_bytes().endswith(b"\n") else b"\n" + line
     if sample_of(orjson.loads(dump(record)), file) != kept:
         raise PlayError(f"{file.path}: the format of the dataset cannot hold this question")
     with explained(file.path):
@@ -207,31 +205,6 @@ def _record(sample: Sample, file: DatasetFile) -> dict[str, Any]:
         "metadata": {**sample.metadata},
     }
     return {key: value for key, value in given.items() if value not in (None, [], {})}
-
-
-def _json_line(record: Mapping[str, Any], before: bytes, path: Path) -> bytes:
-    line = dump(record) + b"\n"
-    return line if not before or before.endswith(b"\n") else b"\n" + line
-
-
-def _yaml_item(record: Mapping[str, Any], before: bytes, path: Path) -> bytes:
-    """Return the record as an item of the list that the file is, indented as its other items."""
-    column, text = 0, before.decode("utf-8-sig")
-    if text.strip():
-        # libyaml is faster, and PyYAML may be installed without it.
-        root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        if root is not None:
-            column = root.start_mark.column
-    item = indent(yaml_text([dict(record)]), " " * column)
-    added = item if not text or text.endswith("\n") else f"\n{item}"
-    had = Source.parse(text, str(path), path.parent).data if text.strip() else []
-    try:
-        now = Source.parse(text + added, str(path), path.parent).data
-    except ConfigError:
-        now = None
-    if now != [*had, record]:
-        raise PlayError(f"{path}: a question is appended to a list with an item a line, `- question: …`")
-    return added.encode()
 
 
 class _Dumper(yaml.SafeDumper):

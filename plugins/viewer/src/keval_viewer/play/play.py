@@ -263,11 +263,11 @@ class Play:
     def keep_sample(
         self, question: str, path: str | Path | None = None, *, answer: str | None = None, looked_up: bool = False
     ) -> KeptSample:
-        """Append a question, by its id, to a dataset: a file of JSON lines or YAML, by default the config's.
+        """Append a question, by its id, to a dataset: a file of JSON lines, by default the config's.
 
         It is written with what was asked before it, its golden answer (or `answer`), the facts that it was given, and
         its metadata, under an id that the file does not have yet. Facts that hook plugins `looked_up` are left out
-        unless they are asked for, as every run looks them up anew. Comments of the file stay.
+        unless they are asked for, as every run looks them up anew.
 
         Raises:
             PlayError: there is no such question, or the file is of another format.
@@ -288,13 +288,13 @@ class Play:
         facts = {name: fact for name, fact in sample.facts.items() if looked_up or name not in sample.withheld}
         return keep(attrs.evolve(sample, facts=facts, answer=sample.answer if answer is None else answer), file)
 
-    def condition_yaml(self, condition: str, name: str | None = None) -> str:
-        """Return a condition, by another `name` if one is given, as YAML to paste into the config.
+    def condition_yaml(self, condition: str) -> str:
+        """Return a condition as YAML to paste into the config.
 
         The contexts that it needs and the config does not have are there, too. Raises ConfigError: there is no such
         condition, or the config with it is wrong.
         """
-        return condition_yaml(self._evaluation, condition, self._written, name)
+        return condition_yaml(self._evaluation, condition, self._written)
 
     async def _begin(
         self, evaluation: Evaluation, wanted: Collection[str] = (), after: InteractiveRun | None = None
