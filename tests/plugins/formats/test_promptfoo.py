@@ -214,6 +214,32 @@ def test_scenarios_combine_their_variables_with_their_tests(project: Project) ->
     assert [1.0] * 4 == [each["value"] for each in project.lines("scores.jsonl")]
 
 
+def test_parts_of_the_same_name_are_kept_apart(project: Project) -> None:
+    (project.root / "texts.txt").write_text("Say {{text}}\n---\nTell {{text}}\n", encoding="utf-8")
+    project.write(
+        promptfooconfig_yaml="""
+            prompts: [{id: file://texts.txt, label: short}]
+            providers:
+              - openai:gpt-5.5: {config: {mcp: {enabled: true, server: {command: a-server, args: [texts.txt]}}}}
+              - id: openai:gpt-5.5
+                config: {temperature: 0, mcp: {enabled: true, servers: [{command: a-server}, {command: a-server}]}}
+            tests: texts.jsonl
+        """,
+        texts_jsonl="""
+            {"vars": {"text": "salt"}, "description": "salt"}
+            {"vars": {"text": "tide"}, "description": "tide"}
+        """,
+    )
+
+    config = config_of(project, "promptfooconfig.yaml")
+
+    assert ["basic/latency"] == config["metrics"]
+    assert ["short", "short_2"] == [*config["conditions"]]
+    assert ["openai_gpt-5.5", "openai_gpt-5.5_2"] == [*config["agents"]]
+    first = {"type": "stdio", "command": "a-server", "args": ["texts.txt"], "cwd": ".."}
+    assert {"mcp": first, "mcp_2": {"type": "stdio", "command": "a-server"}} == config["contexts"]
+
+
 def test_prompts_that_differ_after_their_variables_are_asked_as_samples(project: Project) -> None:
     project.write(
         promptfooconfig_yaml="""

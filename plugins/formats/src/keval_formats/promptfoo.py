@@ -10,7 +10,7 @@ import glob
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -127,7 +127,8 @@ class _Suite:
                 },
                 judges=judged and {"judge": {"model": self._grader(agents)}},
                 rubrics=judged and ["expectations"],
-                metrics="asserts" in parts and ["formats/asserts"],
+                # Without any assertion, answers are there to be read.
+                metrics=["formats/asserts"] if "asserts" in parts else not judged and ["basic/latency"],
                 execution={ours: self.options[key] for key, ours in _EXECUTION.items() if key in self.options},
             ),
             moves={self.place(old): new for old, new in moves.items()},
@@ -161,7 +162,7 @@ class _Suite:
             if (agent := _agent(entry)) is None:
                 self.unmatched.append(FieldError(path, f"the provider {entry.get('id')!r}"))
                 continue
-            label = _label(entry.get("label") or entry["id"])
+            label = _label(entry.get("label") or entry["id"], agents)
             agents[label], moves[path] = agent, ("agents", label)
             config, at = _mapping(entry, "config"), (*path, "config")
             mcp = _mapping(config, "mcp")
@@ -173,8 +174,9 @@ class _Suite:
                 options = {"type": kind, **{key: server[key] for key in keys if key in server}}
                 ours = any((self.file.parent / str(each)).exists() for each in options.get("args") or ())
                 text = orjson.dumps({**options, **({"cwd": "."} if ours else {})}).decode()
-                label = _label(server.get("name") or "mcp")
-                contexts[label] = orjson.loads(re.sub(r"\{\{\s*env\.(\w+)\s*\}\}", r"${\1}", text))
+                context = orjson.loads(re.sub(r"\{\{\s*env\.(\w+)\s*\}\}", r"${\1}", text))
+                if context not in contexts.values():
+                    contexts[_label(server.get("name") or "mcp", contexts)] = context
         return agents, contexts, moves
 
     def _grader(self, agents: Mapping[str, Any]) -> str:
@@ -194,7 +196,7 @@ class _Suite:
                     as_template(text)  # refuses what is not read
                     messages = _messages(text)
                     system = "\n\n".join(said for role, said in messages if role == "system")
-                    label = _label(entry.get("label") or f"prompt_{len(found) + 1}")
+                    label = _label(entry.get("label") or f"prompt_{len(found) + 1}", [name for name, *_ in found])
                     found.append((label, system, tuple(each for each in messages if each[0] != "system")))
             except (ValueError, OSError) as error:
                 self.problems.append(FieldError(path, str(error)))
@@ -377,8 +379,10 @@ def _is_code(value: Any) -> bool:
     return isinstance(value, str) and re.fullmatch(rf"file://.*\.({_CODE_SUFFIXES})(:\w+)?", value) is not None
 
 
-def _label(text: Any) -> str:
-    return re.sub(r"[^\w.+-]+", "_", str(text)).strip("_")
+def _label(text: Any, taken: Collection[str] = ()) -> str:
+    label = re.sub(r"[^\w.+-]+", "_", str(text)).strip("_")
+    names = itertools.chain([label], (f"{label}_{number}" for number in itertools.count(2)))
+    return next(name for name in names if name not in taken)
 
 
 def _agent(entry: Mapping[str, Any]) -> dict[str, Any] | None:
