@@ -17,12 +17,13 @@ from keval.records.transcript import ToolCall, Transcript
 from keval.records.trial import Expectation, Trial
 from keval_analysis.expectations import ExpectationCheck
 from keval_gateway import ChatCall, ChatReply, ChatRequest
+from tests.agents.stage import OWN_AGENTS
 from tests.conftest import Project, serve_here
 from tests.plugins.skills.folders import skill
 
 CONFIG = """
 dataset: {{path: questions.jsonl}}
-agents: {{{agent}: {{model: simulated/chooser}}}}
+agents: {{{agent}: {options}}}
 contexts:
   desk: {{type: skill, path: skills}}
   told: {{from: desk, describe: {{letters: "Writes letters.", forms: "Fills forms."}}}}
@@ -53,11 +54,14 @@ def choose(request: ChatRequest) -> ChatReply:
     return ChatReply("", (ChatCall(tool.name, {"name": best[0]}),))
 
 
-@pytest.mark.parametrize("agent", ["openai", *(pytest.param(a, marks=pytest.mark.slow) for a in ("gadk", "ms"))])
+@pytest.mark.parametrize(
+    "agent", ["openai", *(pytest.param(a, marks=pytest.mark.slow) for a in ("acp", "anthropic", "gadk", "ms"))]
+)
 def test_a_misleading_description_and_a_near_miss_are_found(
     project: Project, monkeypatch: pytest.MonkeyPatch, agent: str
 ) -> None:
     serve_here(monkeypatch, choose)
+    options = {"model": "simulated/chooser", **(OWN_AGENTS[agent].options if agent == "acp" else {})}
     skill(
         project.root / "skills", "forms", "Ask for the fields of the form first.", "Fills any form, writes any letter."
     )
@@ -68,7 +72,8 @@ def test_a_misleading_description_and_a_near_miss_are_found(
         {"id": "near", "question": NEAR, "expect": {"not_reads": ["letters", "forms"], "conditions": ["misleading"]}},
     ]
     project.write(
-        eval_yaml=CONFIG.format(agent=agent), questions_jsonl="".join(json.dumps(each) + "\n" for each in samples)
+        eval_yaml=CONFIG.format(agent=agent, options=json.dumps(options)),
+        questions_jsonl="".join(json.dumps(each) + "\n" for each in samples),
     )
 
     outcome = project.run("eval.yaml")
@@ -76,7 +81,10 @@ def test_a_misleading_description_and_a_near_miss_are_found(
     assert 1 == outcome.code, outcome.stderr
     summary = project.read("summary.json")
     expect = next(gate for gate in summary["gates"] if gate["kind"] == "expect")
-    assert "14 of 20 expectations met" == expect["reason"]
+    # Of tools of its own, the program behind the protocol tells nothing.
+    unknown = "; 4 unknown, such as acp/misleading/form/1 does not call send: its agent does not tell which tools"
+    reason = f"10 of 20 expectations met{unknown}" if agent == "acp" else "14 of 20 expectations met"
+    assert expect["reason"].startswith(reason)
     told = {(e["condition"], e["sample"], e["expected"], e["answered"]) for e in summary["unmet"]}
     assert {
         ("misleading", "letter", "reads letters", "read forms"),
@@ -113,7 +121,7 @@ def test_a_misleading_description_and_a_near_miss_are_found(
     project.keval("report", "latest", "--html", "report.html")
     page = (project.root / "report.html").read_text(encoding="utf-8")
     assert '<section id="routing"' in page
-    assert "<bdi>no tool</bdi>" in page
+    assert agent == "acp" or "<bdi>no tool</bdi>" in page
 
 
 def _checked(expect: Expectation, transcript: Transcript | None) -> tuple[int, int, int, str]:
