@@ -598,3 +598,63 @@ def test_a_trial_that_is_too_long_to_be_read_is_a_failure_and_the_run_is_read(
     assert None is trials["short"]["failure"], outcome.stderr
     assert ("process" if code else "unwritable") == trials["long"]["failure"]["kind"]
     assert 3 == project.keval("report", str(project.run_directory())).code  # as trials failed
+
+
+NAMED = """
+dataset: {path: questions.jsonl}
+agents: {mine: {type: python, target: evil.py:answer}}
+metrics: [evil.py:good]
+plugins: [evil.py]
+"""
+EVIL = """
+from pathlib import Path
+from keval.plugin import hookimpl
+Path(__file__).with_name("ran").touch()
+def answer(question): return "yes"
+def good(output): return 1.0
+@hookimpl
+def keval_run_finished(directory, summary): pass
+"""
+
+
+def test_what_a_manifest_of_somebody_else_names_is_not_run_until_it_is_trusted(project: Project) -> None:
+    project.write(eval_yaml=NAMED, evil_py=EVIL, questions_jsonl='{"id": "q", "question": "Q?"}\n')
+    assert 0 == project.keval("run", "--record").code
+    assert 0 == project.keval("record", "trim", "latest", "-o", "small").code
+    ran, elsewhere = project.root / "ran", {"XDG_CONFIG_HOME": str(project.root / "config of another account")}
+    ran.unlink()
+
+    commands = (
+        ("score", "latest"),
+        ("resume", "latest", "--add-repetitions", "1"),
+        ("resume", "latest", "--extend", "eval.yaml", "--force"),
+        ("clean", "latest"),
+        ("run", "--replay", "small"),
+    )
+    refused = [project.keval(*command, env=elsewhere) for command in commands if "--extend" not in command]
+    read = [project.keval(*command, env=elsewhere).code for command in (("report", "latest"), ("show", "latest"))]
+    assert ([2] * 4, [0, 0], False) == ([each.code for each in refused], read, ran.exists()), refused
+    assert [True] * 4 == ["read its `config`, and then `keval trust " in each.stderr for each in refused]
+
+    trusted = [project.keval("trust", name, env=elsewhere) for name in ("latest", "small")]
+    went_on = [project.keval(*command, env=elsewhere) for command in commands]
+    ours = project.keval("score", "latest")
+
+    assert [0, 0] == [each.code for each in trusted]
+    assert [0] * 5 == [each.code for each in went_on], went_on
+    assert ran.exists()
+    assert 2 == ours.code  # the other account may have changed what the run names
+
+
+def test_accounts_and_machines_with_one_secret_go_on_with_each_others_runs(project: Project) -> None:
+    project.write(eval_yaml=NAMED, evil_py=EVIL, questions_jsonl='{"id": "q", "question": "Q?"}\n')
+    shared, own = {"KEVAL_RUNS_SECRET": "of the team"}, {"XDG_CONFIG_HOME": str(project.root / "evil.py")}
+    assert 0 == project.keval("run", env=shared).code
+
+    same = project.keval("score", "latest", env=shared | own)
+    none = project.keval("score", "latest", env=own)
+    edited(project.run_directory() / "manifest.json", lambda data: data["config"]["metrics"].append("evil.py:answer"))
+    changed = project.keval("score", "latest", env=shared)
+
+    assert (0, 2, 2) == (same.code, none.code, changed.code)
+    assert none.stderr.endswith("has no secret to know runs by; set KEVAL_RUNS_SECRET\n")

@@ -59,8 +59,10 @@ def test_a_flag_that_adds_none_says_why(folder: Project, flag: str, told: str) -
 
 
 def test_a_run_does_not_go_on_with_a_function_or_a_program_that_has_changed(folder: Project) -> None:
-    flags = ("--agent", "python:mine.py:answer", "--agent", "command:python say.py")
-    (folder.root / "say.py").write_text("print('It is 5.')\n", encoding="utf-8")
+    flags = ("--agent", "python:mine.py:answer", "--agent", "command:python say.py other/say.py")
+    (folder.root / "other").mkdir()
+    for name in ("say.py", "other/say.py"):
+        (folder.root / name).write_text("print('It is 5.')\n", encoding="utf-8")
     assert 0 == folder.keval("run", "eval.yaml", *flags).code
     for name in ("mine.py", "say.py"):
         with (folder.root / name).open("a", encoding="utf-8") as file:
@@ -72,3 +74,4 @@ def test_a_run_does_not_go_on_with_a_function_or_a_program_that_has_changed(fold
         f"agent {label}: the file {name} has changed" for label, name in (("python", "mine.py"), ("command", "say.py"))
     ]
     assert (2, [True, True]) == (outcome.code, [line in outcome.stderr for line in told]), outcome.stderr
+    assert "other/say.py" not in outcome.stderr  # only what has changed is named, also where names are alike

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -201,7 +202,9 @@ class RunDescriber:
             characteristics=self.redact.data(dict(item.characteristics)),
             recording=item.prerecorded.digest if item.prerecorded else None,
             # so that a run does not go on with another function or program of the same name
-            files=_digests(item.plugin.own_files()) if isinstance(item.plugin, MadeOfFiles) else {},
+            files=_digests(item.plugin.own_files(), self.evaluation.source.base)
+            if isinstance(item.plugin, MadeOfFiles)
+            else {},
             conventions=item.plugin.conventions() if isinstance(item.plugin, WorksInFolder) else None,
         )
 
@@ -336,9 +339,12 @@ def _config_with(config: Mapping[str, Any], scoring: Mapping[str, Any]) -> dict[
     return kept
 
 
-def _digests(files: Iterable[Path]) -> dict[str, str]:
-    """Return the SHA-256 of each file by name, as far as they can be read."""
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()}
+def _digests(files: Iterable[Path], folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file, as far as they can be read: by name, or by path if several have one name."""
+    found = [path for path in files if path.is_file()]
+    names = [path.name for path in found]
+    by_name = {path.name if names.count(path.name) == 1 else os.path.relpath(path, folder): path for path in found}
+    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in by_name.items()}
 
 
 def _is_plain(value: Any) -> bool:
