@@ -358,9 +358,13 @@ def test_a_branch_is_held_against_the_commit_that_it_began_at(repository: Projec
     repository.write(notes_md="Look once.\n")
     commit(repository, "meanwhile")
     git(repository.root, "checkout", "--quiet", "topic")
-    questions = since(repository, ref="main")[0], since(repository, ref="main...")[0]
+    left = since(repository, ref="main")[0], since(repository, ref="main...")[0]
+    git(repository.root, "checkout", "--quiet", "--orphan", "apart")
+    commit(repository, "without a past")
+    apart = repository.keval("run", "eval.yaml", "--changed-since", "main...")
 
-    assert (["baseline", "with_notes"], []) == questions
+    assert (["baseline", "with_notes"], []) == left
+    assert "--changed-since main...: the repository has no commit 'main...'" in apart.stderr
 
 
 def test_a_commit_that_is_not_there_cannot_be_compared_with(repository: Project, tmp_path: Path) -> None:

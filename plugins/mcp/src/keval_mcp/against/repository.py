@@ -45,10 +45,10 @@ class Repository:
 
         Raises GitError, which says how to fetch it into a shallow clone.
         """
-        if ref.endswith("..."):
-            return self._git("merge-base", self.commit(ref.removesuffix("...")), "HEAD").strip()
+        name = ref.removesuffix("...")
         try:
-            return self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}").strip()
+            found = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}").strip()
+            return found if name == ref else self._git("merge-base", found, "HEAD").strip()
         except GitError as error:
             names = self._git("for-each-ref", "--format=%(refname:short)").split()
             is_shallow = self._git("rev-parse", "--is-shallow-repository").strip() == "true"
