@@ -197,6 +197,11 @@ def test_what_belongs_nowhere_is_told_at_its_line_and_nothing_runs(project: Proj
         '{"id": "helsinki", "response": "Rain.", "facts": ["Oslo"]}',
         '{"id": "helsinki", "response": "Rain.", "conversation_history": []}',
         '{"id": "helsinki", "response": "Rain.", "truncated": 1}',
+        '{"id": "helsinki", "response": "Rain.", "messages": [{"role": "tool"}]}',
+        '{"id": "helsinki", "response": "Rain.", "messages": 2}',
+        '{"id": "helsinki", "response": "Rain.", "scores": {"match": "C"}}',
+        '{"id": "helsinki", "response": "Rain.", "scores": [1]}',
+        '{"id": "helsinki", "response": "Rain.", "usage": {"cost": -1}}',
     ]
     write(project, "\n".join(bad) + "\n")
 
@@ -233,6 +238,11 @@ def test_what_belongs_nowhere_is_told_at_its_line_and_nothing_runs(project: Proj
         ":23: 'facts' is an object with named values, got ['Oslo']",
         ":24: unknown key 'conversation_history'; did you mean 'history'?",
         ":25: 'truncated' is true or false, got 1",
+        ":26: 'messages' is a list of {role, content}, got {'role': 'tool'}; roles: system, user, assistant, tool",
+        ":27: 'messages' is a list of {role, content}, got 2; roles: system, user, assistant, tool",
+        ":28: 'scores.match' is a number, or {value, reason}, got 'C'",
+        ":29: 'scores' is an object with named values, got [1]",
+        ":30: 'usage.cost' is a number of US dollars, got -1",
     ] == told
     assert 2 == outcome.code
     assert not (project.root / "results").exists()
@@ -380,6 +390,30 @@ def test_a_line_may_say_that_its_response_was_cut_off(project: Project) -> None:
     assert {"gadk": 1, "ms": 0} == {arm["agent"]: arm["truncated"] for arm in outcome.data["trials"]}
     cut = {trial["id"] for trial in project.lines("trials.jsonl") if trial["transcript"]["truncated"]}
     assert {"gadk/baseline/helsinki/1"} == cut
+
+
+def test_a_line_may_have_scores_of_others_and_all_messages(project: Project) -> None:
+    messages = [{"role": "user", "content": "Rain?"}, {"role": "assistant", "content": RAIN, "reasoning": "Hm."}]
+    scores = {"match": 3, "style": {"value": 0.5, "reason": "curt"}, "none": {"value": None, "reason": "lost"}}
+    config = CONFIG.replace("[weather]", "[recorded/match: {of: match, high: 5}, recorded/style: {of: style}]")
+    line = {"id": "helsinki", "response": RAIN, "messages": messages, "scores": scores, "usage": {"cost": 0.5}}
+    write(project, answered(line), config=config)
+
+    outcome = project.keval("run", "eval.yaml", "--json")
+
+    assert 0 == outcome.code, outcome.stderr
+    found = {(each["agent"], each["metric"]): each["mean"] for each in outcome.data["arms"]}
+    assert (3.0, 0.5, None) == (
+        *(found["gadk", f"recorded/{each}"] for each in ("match", "style")),
+        found["ms", "recorded/match"],
+    )
+    [told] = [each["transcript"] for each in project.lines("trials.jsonl") if each["id"] == "gadk/baseline/helsinki/1"]
+    assert [("user", "Rain?", None), ("assistant", RAIN, "Hm.")] == [
+        (each["role"], each["text"], each.get("reasoning")) for each in told["messages"]
+    ]
+    assert 0.5 == told["usage"]["cost"]
+    reasons = {(each["metric"], each["reason"]) for each in project.lines("scores.jsonl") if each["agent"] == "gadk"}
+    assert {("recorded/style", "curt"), ("recorded/match", "no score 'match' is recorded")} < reasons
 
 
 def test_a_call_may_say_its_turn(project: Project) -> None:

@@ -51,6 +51,8 @@ def test_answers_calls_and_scores_of_a_log_are_a_run(project: Project, log: Any,
     assert 0 == outcome.code, outcome.stderr
     assert "log.eval: the scale of style.length is taken from the values" in outcome.stderr
     assert "content of the kind image (3x)" in outcome.stderr
+    Path(name).unlink()
+    assert 0 == project.keval("score", str(project.run_directory())).code
     # What Inspect says in its own results.
     assert means(project) == pytest.approx({"match": 5 / 6, "style.length": 41 / 6, "style.polite": 1 / 6})
     asked = {each["id"]: each for each in project.lines("samples.jsonl")}
