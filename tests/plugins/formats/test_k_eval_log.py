@@ -1,4 +1,4 @@
-"""Logs of k-eval in the manner of three authors: today's version, the first one, and two runs merged by its script."""
+"""Logs of k-eval in the manner of three authors: 1.2.1, the first version, and two runs merged by its script."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def there(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_todays_log_has_calls_messages_and_a_score_for_each_repetition(project: Project) -> None:
-    search = {"tool_name": "mcp__graph__search", "tool_error": False, "duration_ms": 20.0}
+    search = {"tool_name": "mcp__graph__search", "tool_input": {"of": 7}, "tool_error": False, "duration_ms": 20.0}
     failed = {"tool_name": "Read", "tool_error": True, "duration_ms": None}
     told = [
         passed(0, "I search."),
@@ -104,7 +104,8 @@ def test_todays_log_has_calls_messages_and_a_score_for_each_repetition(project: 
     assert ["Question 7?", "I search.", "found", "Yes"] == [each["text"] for each in first["messages"]]
     assert (1.5, 2) == (first["duration"], first["model_calls"])
     [call], [error] = first["tool_calls"], second["tool_calls"]
-    assert ("search", "graph", "found", 0.02) == (call["name"], call["server"], call["result"], call["duration"])
+    assert ("search", "graph", {"of": 7}, "found") == tuple(call[k] for k in ("name", "server", "arguments", "result"))
+    assert (0.02, {}) == (call["duration"], error["arguments"])
     assert ("Read", None, "the tool failed") == (error["name"], error["server"], error["error"])
     usage = trials["no_server", 1]["transcript"]["usage"]
     assert (90, 9, 0.25, None) == (

@@ -1,7 +1,7 @@
 """The log of k-eval, `*.detailed.jsonl`: a line for each sample and condition, with all its repetitions.
 
-Source: k-eval, `cli/output/eee.py` (instance level of schema 0.2.1). Earlier versions wrote no tool calls, and of the
-scores of several repetitions only the mean.
+Source: k-eval 1.2.1, `cli/output/eee.py` (instance level of schema 0.2.1). Earlier versions wrote no tool calls, or not
+their arguments, and of the scores of several repetitions only the mean.
 """
 
 from __future__ import annotations
@@ -59,13 +59,14 @@ def _entries(line: dict[str, Any]) -> Iterator[Entry]:
         if len(runs) > 1 and any(tokens.values()):
             untold.append("tokens, of which the log has the sum of repetitions")
         if details.get("unverified_claims"):
-            untold.append("unverified claims, which the log has for all repetitions together")
+            untold.append("unverified claims")
         if "answer_attribution" in line:
             repetition = run.get("repetition_index", index)
             passed = [each for each in line["answer_attribution"] if each.get("repetition_index") == repetition]
             answer["messages"] = [{"role": "user", "content": asked["raw"]}, *map(_message, passed)]
             answer["tool_calls"] = [_call(each) for each in passed if "tool_name" in each]
-            untold += ["arguments of tool calls, which are not in the log"] if answer["tool_calls"] else []
+            if any("tool_name" in each and "tool_input" not in each for each in passed):
+                untold.append("arguments of tool calls, which are not in the log")
         yield Entry(question, answer, untold)
 
 
@@ -84,7 +85,7 @@ def _call(told: dict[str, Any]) -> dict[str, Any]:
     name, said = told["tool_name"], told.get("extracted_value") or ""
     server, tool = name.removeprefix("mcp__").split("__", 1) if name.startswith("mcp__") else (None, name)
     ended = {"error": said or "the tool failed"} if told.get("tool_error") else {"result": said}
-    return {"name": tool, "server": server, "duration": _seconds(told), **ended}
+    return {"name": tool, "server": server, "arguments": told.get("tool_input"), "duration": _seconds(told), **ended}
 
 
 def _seconds(told: dict[str, Any]) -> float | None:
