@@ -111,7 +111,7 @@ def read_dataset(file: DatasetFile) -> Dataset:
 
     kept = {name: line for name, line in lines.items() if name not in left_out} if left_out else lines
     waiting = sum(left_out.values())
-    found, at = Samples([*kept], read), array("Q", kept.values())
+    found, at, digest = Samples([*kept], read), array("Q", kept.values()), getattr(reader, "digest", None) or digest
     return Dataset(file.path, found, digest, at, expected, waiting, tuple(checks), workspaces)
 
 

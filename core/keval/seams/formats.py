@@ -1,7 +1,7 @@
 """Formats: how evaluations are written for other tools, whose files keval reads as well.
 
-The group `keval.formats` leads from each word of a format to it, a key of such a file. A config
-without such words costs no import.
+The group `keval.formats` leads from each word of a format to it: a key of such a file, a text in it, or the file's
+name. A config without such words costs no import.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Format(Protocol):
 
 
 def translate(data: dict[str, Any], path: Path) -> Translation:
-    """Translate a file that has a format's words, as a key or a text."""
-    written = json.dumps({key: value for key, value in data.items() if key != "dataset"})
-    words = (word for word in dict.fromkeys(re.findall(r'"(\w+)"', written)) if registry.has("keval.formats", word))
+    """Translate a file that has a format's words, as its name, a key or a text."""
+    written = json.dumps([path.name, {key: value for key, value in data.items() if key != "dataset"}])
+    words = (word for word in dict.fromkeys(re.findall(r'"([\w.]+)"', written)) if registry.has("keval.formats", word))
     found = (registry.load(registry.find("keval.formats", word)).translate(data, path) for word in words)
     return next(filter(None, found), None) or Translation(data)

@@ -219,7 +219,8 @@ class RawRecord:
 class DatasetReader(Protocol):
     """Reads one file format. Group `keval.datasets`, under the file's suffix without its dot (`csv`).
 
-    Its fields are further keys of the section `dataset:`.
+    Its fields are further keys of the section `dataset:`. One that reads several files has their SHA-256 as `digest`,
+    once it has read them.
     """
 
     def read(self, request: DatasetRequest) -> Iterator[RawRecord | Problem]:

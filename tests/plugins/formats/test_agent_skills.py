@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 import yaml
+from skills_ref import validate
 
+from keval.config.load import load
+from keval.plan.build import make_plan
 from tests.conftest import Project
 
 pytestmark = pytest.mark.usefixtures("simulated_here")
@@ -31,6 +34,7 @@ CREATOR = {
     "skill_name": "csv-report",
     "evals": [{"id": 7, "prompt": "Sum it up.", "files": ["files/sales.csv"], "expectations": ["It names the total"]}],
 }
+ASKED = {"id": 1, "prompt": "Sum it up.", "expectations": ["It does"]}
 TYPED = {
     "version": "1.2",
     "runner": "docker",
@@ -173,3 +177,41 @@ def test_cases_without_anything_to_check_are_refused(project: Project, evals: Pa
 
     told = "evals.json:2:11: no case has what an answer is checked by: assertions, expectations or expected_output"
     assert (2, True) == (outcome.code, told in outcome.stderr), outcome.stderr
+
+
+@pytest.mark.parametrize("data", [GUIDE, CREATOR, TYPED])
+def test_what_is_written_out_is_the_same_evaluation(project: Project, evals: Path, data: Any) -> None:
+    written(evals, data)
+
+    outcome = project.keval("init", "mine", "--from", str(evals))
+
+    assert 0 == outcome.code, outcome.stderr
+    theirs, ours = (make_plan(load(path)) for path in (evals, Path("mine/eval.yaml")))
+    assert [*theirs.samples] == [*ours.samples]
+    assert [*theirs.trials()] == [*ours.trials()]
+
+
+GOOD = {
+    "plain": "name: plain\ndescription: Fills forms.",
+    "tools-2": "name: tools-2\ndescription: d\nlicense: MIT\nallowed-tools: Read Bash(git:*)",
+    "größe": "name: größe\ndescription: Measures.\ncompatibility: Needs git",
+}
+BAD = {
+    "Capital": "name: Capital\ndescription: d",
+    "double--dash": "name: double--dash\ndescription: d",
+    "nameless": "description: d",
+    "vague": "name: vague\ndescription: ''",
+    "torn": "name: torn\ndescription: Use when: torn",
+}
+
+
+@pytest.mark.parametrize("name", [*GOOD, *BAD])
+def test_skills_are_valid_if_skills_ref_says_so(project: Project, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(project.root)
+    folder = project.root / name
+    (folder / "evals").mkdir(parents=True)
+    (folder / "SKILL.md").write_text(f"---\n{ {**GOOD, **BAD}[name] }\n---\nUse bars.\n", encoding="utf-8")
+
+    outcome = project.keval("validate", written(Path(name, "evals", "evals.json"), CREATOR | {"evals": [ASKED]}))
+
+    assert (name in GOOD, name in GOOD) == (outcome.code == 0, validate(folder) == []), outcome.stderr

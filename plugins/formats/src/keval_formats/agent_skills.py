@@ -14,11 +14,10 @@ from typing import Any
 
 from keval.errors import FieldError
 from keval.seams.formats import Translation
+from keval_formats.cases import OFFERED, label_of, parties
 
 WORD = "evals"
 """The key by which a file is known to be in this format."""
-_MODEL = "simulated/model"
-_AGENT = "gadk"
 _LISTS = ("assertions", "expectations")
 _KNOWN = ("id", "prompt", "expected_output", "files", *_LISTS)
 _TELLING = ("name", "eval_name", "title", "description", "category", "tags", "notes")
@@ -37,11 +36,9 @@ class AgentSkills:
     def translate(self, data: dict[str, Any], path: Path) -> Translation | None:
         """Make two conditions of a file, without and with the skill that it lies in."""
         evals = data.get(WORD)
-        if not isinstance(evals, list) or "agents" in data or "dataset" in data:
+        if not isinstance(evals, list) or {"agents", "dataset", "variants"} & {*data}:
             return None
-        name = data.get("skill_name")
-        label = re.sub(r"[^\w.+-]+", "_", name).strip("_") if isinstance(name, str) else ""
-        label = label or "skill"
+        label = label_of(data.get("skill_name"), "skill")
         skill = skill_folder(path)
         cases = [each for each in evals if isinstance(each, dict)]
         parts = [part for case in cases for part in _parts(case)]
@@ -54,21 +51,19 @@ class AgentSkills:
         if not parts and not judged:
             told = f"no case has what an answer is checked by: {', '.join(_LISTS)} or expected_output"
             problems.append(FieldError((WORD,), told))
-        told = f"agent and models are {_AGENT} and {_MODEL}, which only shows how all works, unless flags name others"
         return Translation(
             {
                 **{key: data[key] for key in _HEADER if key in data},
                 "name": label,
                 "dataset": {"path": path.name, "question_key": "prompt", "answer_key": "expected_output"},
-                "agents": {_AGENT: {"model": _MODEL}},
+                **parties(judged=judged),
                 "contexts": contexts,
                 "conditions": {"without_skill": {}, "with_skill": {"contexts": [*contexts]}},
-                **({"judges": {"judge": {"model": _MODEL}}, "rubrics": ["expectations"]} if judged else {}),
                 **({"metrics": ["verify"]} if any(key == "verify" for key, _ in parts) else {}),
             },
             moves={("skill_name",): ("contexts", label)} if skill else {},
             problems=tuple(problems),
-            notices=(FieldError((), f"{told}: --agent, -m"),),
+            notices=(OFFERED,),
             unmatched=tuple(_unmatched(data, evals)),
         )
 
