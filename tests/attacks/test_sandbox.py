@@ -237,7 +237,7 @@ for line in sys.stdin:
 
 @pytest.mark.slow
 @bubblewrap
-def test_terminals_and_files_of_an_agent_lead_nowhere_else(project: Project) -> None:
+def test_terminals_of_an_agent_lead_nowhere_else(project: Project) -> None:
     whole = prepare(project, {"acp": ""})
     (project.root / "agent0.py").write_text(PRELUDE + ACP_AGENT, encoding="utf-8")
     agent = whole["agents"]["acp"]

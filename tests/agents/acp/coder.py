@@ -1,5 +1,5 @@
 """A coding agent in small that speaks the Agent Client Protocol: it asks a model over Chat Completions, calls the tools
-of MCP servers, and has three tools of its own, which it carries out by way of its client.
+of MCP servers, and has two tools of its own: it writes files itself, and runs commands by way of its client.
 
 It needs nothing but the standard library, so that it starts in no time. Its options are those of `main`.
 """
@@ -30,7 +30,6 @@ TITLES = {
 """How agents show a call of an MCP tool."""
 OWN = {
     "shell": ("execute", {"command": {"type": "string"}}),
-    "read": ("read", {"path": {"type": "string"}}),
     "write": ("edit", {"path": {"type": "string"}, "text": {"type": "string"}}),
 }
 
@@ -219,13 +218,12 @@ class Coder:
         return "\n".join(part.get("text", "") for part in result["content"]), bool(result.get("isError"))
 
     def act(self, id: str, name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
-        match name:
-            case "read":
-                return str(self.ask("fs/read_text_file", **arguments)["content"]), False
-            case "write":
-                self.ask("fs/write_text_file", path=arguments["path"], content=arguments["text"])
-                return "written", False
-        terminal = self.ask("terminal/create", command=arguments["command"])["terminalId"]
+        if name == "write":
+            path = Path(arguments["path"])
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(arguments["text"], "utf-8")
+            return "written", False
+        terminal = self.ask("terminal/create", command=arguments["command"], cwd=arguments.get("cwd"))["terminalId"]
         ended = self.ask("terminal/wait_for_exit", terminalId=terminal)
         output = self.ask("terminal/output", terminalId=terminal)["output"]
         self.ask("terminal/release", terminalId=terminal)

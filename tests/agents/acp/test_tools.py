@@ -1,4 +1,4 @@
-"""Calls of the condition's tools and of the agent's own, permissions, files, terminals and plans."""
+"""Calls of the condition's tools and of the agent's own, permissions, terminals and plans."""
 
 from __future__ import annotations
 
@@ -94,16 +94,14 @@ def test_a_call_of_the_agents_own_has_its_arguments_its_time_and_its_difference(
     outcome = play(
         calls_tools(("write", {"path": "notes/a.txt", "text": "one\ntwo\n"})),
         calls_tools(("shell", {"command": "sleep 0.2; cat notes/a.txt"})),
-        calls_tools(("read", {"path": "notes/a.txt"})),
         says("Done."),
         flags=("--own",),
     )
 
-    write, shell, read = outcome.transcript.tool_calls
+    write, shell = outcome.transcript.tool_calls
     assert {"path": "notes/a.txt", "text": "one\ntwo\n"} == dict(write.arguments)
     assert "--- notes/a.txt\n+++ notes/a.txt\n@@ -0,0 +1,2 @@\n+one\n+two" == write.result
     assert ("execute", "one\ntwo\n", True) == (shell.name, shell.result, 0.2 <= (shell.duration or 0.0) < 5)
-    assert ("read", "one\ntwo\n") == (read.name, read.result)
 
 
 @pytest.mark.slow
@@ -158,16 +156,11 @@ def test_a_call_of_the_conditions_that_no_server_got_is_told_as_not_executed(pla
     assert 0 == call.executions
 
 
-@pytest.mark.parametrize(
-    ("tool", "path"), [("read", "/etc/hostname"), ("read", "../../x"), ("write", "../../x"), ("read", "out/x")]
-)
-def test_files_outside_of_the_trials_folder_are_refused(play: Any, tool: str, path: str, tmp_path: Path) -> None:
-    (tmp_path / "x").write_text("secret", encoding="utf-8")
-    arguments = {"path": path, **({"text": "mine"} if tool == "write" else {})}
-
+@pytest.mark.parametrize("path", ["/etc", "../..", "out"])
+def test_a_terminal_in_a_folder_outside_of_the_trials_is_refused(play: Any, path: str, tmp_path: Path) -> None:
     outcome = play(
         calls_tools(("shell", {"command": f"ln -s {tmp_path} out"})),
-        calls_tools((tool, arguments)),
+        calls_tools(("shell", {"command": "pwd", "cwd": path})),
         says("Done."),
         flags=("--own",),
     )
@@ -175,19 +168,13 @@ def test_files_outside_of_the_trials_folder_are_refused(play: Any, tool: str, pa
     _, call = outcome.transcript.tool_calls
     assert call.result is None
     assert call.error is not None
-    assert call.error.startswith(f"{path}: it is outside of ")
-    assert "secret" == (tmp_path / "x").read_text("utf-8")
+    assert re.match(rf"\S*{path}: it is outside of ", call.error)
 
 
-def test_a_file_that_is_not_there_and_a_command_that_fails_are_told_to_the_agent(play: Any) -> None:
-    outcome = play(
-        calls_tools(("read", {"path": "none"}), ("shell", {"command": "echo no >&2; exit 3"})),
-        says("Done."),
-        flags=("--own",),
-    )
+def test_a_command_that_fails_is_told_to_the_agent(play: Any) -> None:
+    outcome = play(calls_tools(("shell", {"command": "echo no >&2; exit 3"})), says("Done."), flags=("--own",))
 
-    read, shell = outcome.transcript.tool_calls
-    assert (None, "none: No such file or directory") == (read.result, read.error)
+    (shell,) = outcome.transcript.tool_calls
     assert (None, "no\n") == (shell.result, shell.error)
 
 

@@ -1,4 +1,4 @@
-"""The client's side of the protocol: what an agent tells keval, and asks of it, also by terminals and files."""
+"""The client's side of the protocol: what an agent tells keval, and asks of it, also by terminals."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 import codecs
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -81,22 +81,6 @@ class Client:
             return schema.RequestPermissionResponse(outcome=schema.DeniedOutcome(outcome="cancelled"))
         return schema.RequestPermissionResponse(outcome=schema.AllowedOutcome(outcome="selected", option_id=chosen))
 
-    async def read_text_file(
-        self, session_id: str, path: str, line: int | None = None, limit: int | None = None, **meta: Any
-    ) -> schema.ReadTextFileResponse:
-        """Read a file in the trial's folder."""
-        self._check_files("fs/read_text_file")
-        text = await asyncio.to_thread(read_text, self.folder, path, line, limit)
-        return schema.ReadTextFileResponse(content=text)
-
-    async def write_text_file(
-        self, session_id: str, path: str, content: str, **meta: Any
-    ) -> schema.WriteTextFileResponse:
-        """Write a file in the trial's folder."""
-        self._check_files("fs/write_text_file")
-        await asyncio.to_thread(write_text, self.folder, path, content)
-        return schema.WriteTextFileResponse()
-
     async def create_terminal(
         self,
         *,
@@ -137,11 +121,6 @@ class Client:
     async def release_terminal(self, session_id: str, terminal_id: str, **meta: Any) -> None:
         """End a command, and forget it."""
         await self.terminals.release(terminal_id)
-
-    def _check_files(self, method: str) -> None:
-        # keval is outside of the sandbox, and the agent could put a link where keval is just about to open a file.
-        if self.terminals.confinement is not None:
-            raise RequestError.method_not_found(method)
 
     def _see(self, told: schema.ToolCall | schema.ToolCallUpdate) -> ToolUse:
         # Only a new call ends a text: the end of an earlier one may be told in the middle of it.
@@ -286,67 +265,28 @@ class Terminals:
                 raise limit
 
 
-_LARGEST_FILE = 64 * 2**20
-"""Bytes of a file that an agent is told."""
-
-
-def read_text(folder: TrialFolder, path: str, line: int | None, limit: int | None) -> str:
-    """Return a file's text: at most `limit` lines from `line` on, which counts from 1.
-
-    Raises:
-        RequestError: there is no such file in the folder.
-    """
-    with _confined(folder, path) as (tree, within):
-        text = tree.read(within, _LARGEST_FILE).decode("utf-8", "replace")
-    if line is None and limit is None:
-        return text
-    first = max(line or 1, 1) - 1
-    last = None if limit is None else first + limit
-    return "".join(text.splitlines(keepends=True)[first:last])
-
-
-def write_text(folder: TrialFolder, path: str, content: str) -> None:
-    """Write a file, and the folders that it is in.
-
-    Raises:
-        RequestError: it is not in the folder, or cannot be written.
-    """
-    with _confined(folder, path) as (tree, within):
-        tree.overwrite(within, content.encode("utf-8", "replace"))
-
-
 def confined_folder(folder: TrialFolder, path: str | None) -> Path:
-    """Return a folder to run a command in. Raises RequestError: there is none in the trial's folder."""
-    with _confined(folder, path or "") as (tree, within):
-        with tree.followed(within) as found:
-            if not stat.S_ISDIR(found.status.st_mode):
-                raise NotADirectoryError(0, "it is no folder")
-        return Path(tree.path or "", tree.led(within))
+    """Return a folder to run a command in.
 
-
-@contextmanager
-def _confined(folder: TrialFolder, path: str) -> Iterator[tuple[Tree, str]]:
-    """Yield the folder of a trial that a path is in, and the rest of the path. Raises RequestError, also for OSError.
-
-    Symbolic links are followed in the folder, and not out of it.
+    Symbolic links are followed in the trial's folder, and not out of it. Raises RequestError: there is no such one.
     """
-    whole = os.path.join(folder.work, path)
+    whole = os.path.join(folder.work, path or "")
     for base in (folder.work, folder.home, folder.own):
         if whole == str(base) or whole.startswith(f"{base}/"):
             break
     else:
-        raise _refusal(path, f"it is outside of {folder.work}, the folder of this trial")
+        raise _refusal(whole, f"it is outside of {folder.work}, the folder of this trial")
     try:
         with Tree.at(base) as tree:
-            yield tree, whole.removeprefix(str(base)).strip("/")
+            within = whole.removeprefix(str(base)).strip("/")
+            with tree.followed(within) as found:
+                if not stat.S_ISDIR(found.status.st_mode):
+                    raise NotADirectoryError(0, "it is no folder")
+            return Path(tree.path or "", tree.led(within))
     except LedOutError as error:
-        raise _refusal(path, f"it is outside of {folder.work}, the folder of this trial") from error
-    except FileNotFoundError as error:  # an agent that is about to write a file asks what is there
-        missing = RequestError.resource_not_found(path)
-        missing.data = {"uri": path, "details": f"{path}: {error.strerror}"}
-        raise missing from error
+        raise _refusal(whole, f"it is outside of {folder.work}, the folder of this trial") from error
     except (OSError, ValueError) as error:  # a NUL in the path
-        raise _refusal(path, getattr(error, "strerror", None) or str(error)) from error
+        raise _refusal(whole, getattr(error, "strerror", None) or str(error)) from error
 
 
 def _refusal(path: str, why: str) -> RequestError:

@@ -54,12 +54,9 @@ class Agent:
             TrialError: it speaks no such protocol.
         """
         about = schema.Implementation(name="keval", title="keval", version="1")
-        # In a workspace an agent uses files itself: over the protocol Gemini CLI writes none that is not there yet.
-        files = self.client.context.workspace is None
-        # Terminals need /bin/sh.
-        capabilities = schema.ClientCapabilities(
-            fs=schema.FileSystemCapabilities(read_text_file=files, write_text_file=files), terminal=os.name == "posix"
-        )
+        # An agent uses files itself: over the protocol Gemini CLI writes none that is not there yet. Terminals need
+        # /bin/sh.
+        capabilities = schema.ClientCapabilities(terminal=os.name == "posix")
         told = await self._answered(self.connection.initialize(acp.PROTOCOL_VERSION, capabilities, about))
         if told.protocol_version != acp.PROTOCOL_VERSION:
             raise TrialError(
