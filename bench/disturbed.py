@@ -1,7 +1,7 @@
 """What refused requests cost: 2,000 trials at an endpoint that refuses 5 % of requests with 429 and 2 % with 500.
 
-The same run goes to a gateway in a process of its own, with the faults of the middleware `disturb` and without, in
-pairs. Figures are the ratio of wall times, start-up included, and what is left of the faults in the trials.
+The same run goes to a gateway in a process of its own, with the faults of `double/disturb` and without, in pairs.
+Figures are the ratio of wall times, start-up included, and what is left of the faults in the trials.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import attrs
 from measure import keval, part
 
 TRIALS, AT_ONCE, LATENCY, PAIRS = part(2_000), 50, 0.2, part(3)
-FAULTS = {"seed": 1, "faults": [{"status": 429, "share": "5%"}, {"status": 500, "share": "2%"}]}
+FAULTS = {"seed": 1, "faults": [{"status": 429, "share": 0.05}, {"status": 500, "share": 0.02}]}
+DOUBLES = Path(__file__).parents[1] / "tests" / "installed"
 CONFIG = {
     "dataset": {"path": "q.jsonl"},
     "agents": {"openai": {"model": "openai/any"}},
@@ -81,7 +82,7 @@ def run(**changes: Any) -> Outcome:
     """Run the trials at the gateway that the environment leads to."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        wall = keval(folder, {**CONFIG, **changes}, TRIALS).wall
+        wall = keval(folder, {**CONFIG, **changes}, TRIALS, {"PYTHONPATH": str(DOUBLES)}).wall
         (found,) = folder.glob("results/*/*/trials.jsonl")
         trials = [json.loads(line) for line in found.read_text(encoding="utf-8").splitlines()]
         lines = found.with_name("scores.jsonl").read_text(encoding="utf-8").splitlines()
@@ -97,7 +98,7 @@ def run(**changes: Any) -> Outcome:
 def pair() -> float:
     """Measure one run of each kind, and return how many times as long the disturbed one took."""
     with gateway():
-        plain, disturbed = run(), run(middleware=[{"disturb": FAULTS}])
+        plain, disturbed = run(), run(middleware=[{"double/disturb": FAULTS}])
     print(f"{plain.wall:.1f} s undisturbed, {disturbed.wall:.1f} s disturbed: {disturbed.wall / plain.wall:.2f} times;")
     print(f"  {disturbed.refusals:,} refusals in transcripts; {disturbed.attempts} attempts repeated,")
     changed = sum(plain.scores[trial] != score for trial, score in disturbed.scores.items())

@@ -47,10 +47,10 @@ def measure(command: Sequence[str], cwd: Path | None = None, environ: Mapping[st
     return Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
-def keval(folder: Path, config: dict[str, Any], samples: int) -> Cost:
+def keval(folder: Path, config: dict[str, Any], samples: int, environ: Mapping[str, str] | None = None) -> Cost:
     """Measure `keval run` of a config over that many questions."""
     (folder / "eval.yaml").write_text(json.dumps(config), encoding="utf-8")
     with (folder / "q.jsonl").open("w", encoding="utf-8") as file:
         for number in range(samples):
             file.write(json.dumps({"id": str(number), "question": f"Is it {number}?", "answer": "Yes, it is."}) + "\n")
-    return measure([sys.executable, "-m", "keval", "run", "eval.yaml", "-q"], folder)
+    return measure([sys.executable, "-m", "keval", "run", "eval.yaml", "-q"], folder, environ)

@@ -68,7 +68,7 @@ ALLOWED = {
         **dict.fromkeys(("read_text", "_has_text", "write", "found", "_folders", "_read"), USERS),
     },
     "keval_skills/tree.py": dict.fromkeys(("_walk", "_looked_at", "copy", "digest"), USERS),
-    "keval_workspace/copying.py": dict.fromkeys(("copy_tree", "_copy_file", "_copy_content"), MADE),
+    "keval_workspace/copying.py": dict.fromkeys(("copy_tree", "_copy_file"), MADE),
     "keval_workspace/end.py": {"_walk": "`Tree.walk`", "of": "`Tree.walk`"},
     "keval_workspace/folder.py": {
         "_check_copy": USERS,

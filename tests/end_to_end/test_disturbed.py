@@ -11,24 +11,24 @@ import attrs
 import pytest
 import yaml
 
+from keval_doubles.disturb import Disturb, Fault
 from keval_gateway import ChatReply, ChatRequest
-from keval_gateway.disturb import Disturb, Fault
 from tests.conftest import Project
 from tests.end_to_end.servers.model import gateway
 
 EVERY_KIND: list[dict[str, Any]] = [
-    {"status": 429, "retry_after": 0, "share": "6%"},
-    {"status": 529, "retry_after": "in a while", "share": "3%"},
-    {"status": 503, "retry_after": "Wed, 21 Oct 2015 07:28:00 GMT", "share": "3%"},
-    {"drop": "before", "share": "3%"},
-    {"drop": "midway", "share": "3%"},
-    {"stall_seconds": 0.05, "share": "3%"},
-    {"content_type": "text/html", "share": "3%"},
+    {"status": 429, "retry_after": 0, "share": 0.06},
+    {"status": 529, "retry_after": "in a while", "share": 0.03},
+    {"status": 503, "retry_after": "Wed, 21 Oct 2015 07:28:00 GMT", "share": 0.03},
+    {"drop": "before", "share": 0.03},
+    {"drop": "midway", "share": 0.03},
+    {"stall_seconds": 0.05, "share": 0.03},
+    {"content_type": "text/html", "share": 0.03},
     {"truncate": True, "share": 0.03},
 ]
 SEED = 1
 """One with which each of them hits at least one of 60 trials."""
-REFUSALS: list[dict[str, Any]] = [{"status": 429, "share": "5%"}, {"status": 500, "share": "2%"}]
+REFUSALS: list[dict[str, Any]] = [{"status": 429, "share": 0.05}, {"status": 500, "share": 0.02}]
 IN_PROCESS = {"openai": {"model": "openai/gpt-test"}}
 BOTH = {**IN_PROCESS, "gadk": {"model": "openai/gpt-test", "api": "chat"}}
 
@@ -86,7 +86,9 @@ def test_every_kind_of_fault_costs_no_attempt_and_changes_no_score(project: Proj
 
     plain = evaluate(project, "plain", 30, BOTH)
     disturbed = evaluate(project, "disturbed", 30, BOTH, draw=draw)
-    within = evaluate(project, "within", 30, BOTH, middleware=[{"disturb": {"seed": SEED, "faults": EVERY_KIND}}])
+    within = evaluate(
+        project, "within", 30, BOTH, middleware=[{"double/disturb": {"seed": SEED, "faults": EVERY_KIND}}]
+    )
 
     assert (60, {0.0, 1.0}) == (len(plain.scores), {*plain.scores.values()})
     assert [(plain.scores, 0)] * 2 == [(each.scores, each.attempts) for each in (disturbed, within)]

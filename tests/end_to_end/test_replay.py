@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 import pytest
 
-from keval_gateway.disturb import Disturb, Fault
+from keval_doubles.disturb import Disturb, Fault
 from tests.conftest import Outcome, Project
 from tests.end_to_end.bookkeeping import AGENTS, GALLERY, SAMPLES, Clerk, processes, server, write
 from tests.end_to_end.servers.model import gateway
@@ -28,14 +28,14 @@ NO_VENDOR: Mapping[str, str | None] = dict.fromkeys((*KEYS, *URLS))
 """An environment without keys, and without the addresses that led to the gateway."""
 
 FAULTS = (
-    Fault("8%", status=429, retry_after=0),
-    Fault("5%", status=529, retry_after="in a while"),
-    Fault("5%", status=503),
-    Fault("8%", drop="before"),
-    Fault("8%", drop="midway"),
-    Fault("5%", stall_seconds=0.05),
-    Fault("8%", content_type="text/html"),
-    Fault("8%", truncate=True),
+    Fault(0.08, status=429, retry_after=0),
+    Fault(0.05, status=529, retry_after="in a while"),
+    Fault(0.05, status=503),
+    Fault(0.08, drop="before"),
+    Fault(0.08, drop="midway"),
+    Fault(0.05, stall_seconds=0.05),
+    Fault(0.08, content_type="text/html"),
+    Fault(0.08, truncate=True),
 )
 
 

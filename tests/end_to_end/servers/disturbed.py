@@ -1,4 +1,4 @@
-"""An endpoint with faults: what the middleware `disturb` does in a run, before the connections of any application."""
+"""An endpoint with faults: what `double/disturb` does in a run, before the connections of any application."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from keval_gateway.disturb import PAGE, Disturb, Fault
+from keval_doubles.disturb import PAGE, Disturb, Fault
 from keval_loopback.serving import CLOSE
 
 

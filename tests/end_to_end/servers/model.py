@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 from starlette.types import ASGIApp
 
+from keval_doubles.disturb import Disturb, Fault
 from keval_gateway import Respond, wire_urls
 from keval_gateway.app import build_app
-from keval_gateway.disturb import Disturb, Fault
 from keval_loopback.serving import serve
 from tests.end_to_end.servers.disturbed import Disturbed
 

@@ -115,7 +115,7 @@ agents:
   gadk: {model: simulated/weather}
 contexts: {weather: {}}
 conditions: {with_weather: {contexts: [weather]}}
-middleware: [{disturb: {faults: [{status: 429, retry_after: 0, share: 50%}], seed: 1}}]
+middleware: [{double/disturb: {faults: [{status: 429, retry_after: 0, share: 0.5}], seed: 1}}]
 """
 
 
