@@ -359,11 +359,15 @@ def test_a_branch_is_held_against_the_commit_that_it_began_at(repository: Projec
     commit(repository, "meanwhile")
     git(repository.root, "checkout", "--quiet", "topic")
     left = since(repository, ref="main")[0], since(repository, ref="main...")[0]
+    repository.write(notes_md="Look.\n")
+    began = git(repository.root, "merge-base", "main", "topic")[:7]
+    told = planned(repository, ref="main...")[1]
     git(repository.root, "checkout", "--quiet", "--orphan", "apart")
     commit(repository, "without a past")
     apart = repository.keval("run", "eval.yaml", "--changed-since", "main...")
 
     assert (["baseline", "with_notes"], []) == left
+    assert f"added 'with_notes (main@{began})'" in told
     assert "--changed-since main...: the repository has no commit 'main...'" in apart.stderr
 
 

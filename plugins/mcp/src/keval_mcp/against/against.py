@@ -145,7 +145,7 @@ class Comparison:
     @cached_property
     def name(self) -> str:
         """What the base is called: its ref, and the beginning of its hash."""
-        ref, short = self.base.ref, self.base.commit[:7]
+        ref, short = self.base.ref.removesuffix("..."), self.base.commit[:7]
         return short if self.base.commit.startswith(ref) else f"{_NOT_IN_LABELS.sub('_', ref)}@{short}"
 
     def __attrs_post_init__(self) -> None:
