@@ -198,6 +198,14 @@ def test_chats_ask_their_last_message_with_the_servers_of_the_providers(project:
     ] == sorted(told(outcome), key=len)
 
 
+def test_without_an_assertion_answers_are_only_made(project: Project) -> None:
+    project.write(promptfooconfig_yaml="prompts: Say it\nproviders: openai:gpt-5.5\n")
+
+    config = config_of(project, "promptfooconfig.yaml")
+
+    assert ["basic/latency"] == config["metrics"]
+
+
 def test_scenarios_combine_their_variables_with_their_tests(project: Project) -> None:
     project.write(promptfooconfig_yaml=SCENARIOS)
 
@@ -224,6 +232,10 @@ def test_parts_of_the_same_name_are_kept_apart(project: Project) -> None:
               - id: openai:gpt-5.5
                 config: {temperature: 0, mcp: {enabled: true, servers: [{command: a-server}, {command: a-server}]}}
             tests: texts.jsonl
+            defaultTest:
+              provider: openai:gpt-4o
+              options: {provider: {text: openai:gpt-4o}}
+              assert: [{type: llm-rubric}, {type: g-eval, value: [It is short, It is clear]}]
         """,
         texts_jsonl="""
             {"vars": {"text": "salt"}, "description": "salt"}
@@ -232,8 +244,14 @@ def test_parts_of_the_same_name_are_kept_apart(project: Project) -> None:
     )
 
     config = config_of(project, "promptfooconfig.yaml")
+    outcome = project.keval("validate", "promptfooconfig.yaml")
 
-    assert ["basic/latency"] == config["metrics"]
+    assert {
+        "8:3 the key 'provider'",
+        "9:23 the provider {'text': 'openai:gpt-4o'}",
+        "10:12 an assertion of the type 'llm-rubric', which is not checked",
+    } == {line.removeprefix("promptfooconfig.yaml:") for line in told(outcome) if "prompts that" not in line}
+    assert {"judge": {"model": "openai/gpt-5.5"}} == config["judges"]
     assert ["short", "short_2"] == [*config["conditions"]]
     assert ["openai_gpt-5.5", "openai_gpt-5.5_2"] == [*config["agents"]]
     first = {"type": "stdio", "command": "a-server", "args": ["texts.txt"], "cwd": ".."}

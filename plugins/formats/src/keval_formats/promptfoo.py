@@ -40,7 +40,7 @@ _VENDORS = {"vertex": "vertex_ai", "azureopenai": "azure", "togetherai": "togeth
 _TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _EXECUTION = {"repeat": "num_repetitions", "maxConcurrency": "max_concurrent"}
 _TOP = ("description", "prompts", "providers", "targets", "tests", "scenarios", "defaultTest", "evaluateOptions")
-_TEST = ("vars", "assert", "description", "threshold", "metadata", "options")
+_TEST = ("vars", "assert", "description", "threshold", "metadata", "options", "item")
 _OPTIONS = ("prefix", "suffix", "disableDefaultAsserts")
 _ASSERT = ("type", "value", "threshold", "weight", "metric")
 
@@ -181,8 +181,10 @@ class _Suite:
 
     def _grader(self, agents: Mapping[str, Any]) -> str:
         """Return the model of the judge: the grader's that the config names, or else the first agent's."""
-        given = _mapping(self.default, "options").get("provider") or self.default.get("provider")
+        given = _mapping(self.default, "options").get("provider")
         agent = _agent(given if isinstance(given, dict) else {"id": given})
+        if given and not agent:
+            self.unmatched.append(FieldError(("defaultTest", "options", "provider"), f"the provider {given!r:.100}"))
         return str((agent or next(iter(agents.values()), {})).get("model", _MODEL))
 
     def _prompts(self) -> tuple[dict[str, str], list[_Prompt]]:
@@ -256,8 +258,8 @@ class _Suite:
             self.unmatched.append(FieldError(path, "tests that code or a service makes"))
 
     def _records(self, path: KeyPath, test: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        for part, at, more in ((self.default, ("defaultTest",), ("provider",)), (test, path, ("item",))):
-            self._tell(part, at, (*_TEST, *more))
+        for part, at, more in ((self.default, ("defaultTest",), ("provider",)), (test, path, ())):
+            self._tell(part, at, _TEST)
             self._tell(_mapping(part, "options"), (*at, "options"), (*_OPTIONS, *more))
         keys = ("options", "vars", "metadata")
         options, given, metadata = ({**_mapping(self.default, key), **_mapping(test, key)} for key in keys)
@@ -297,7 +299,8 @@ class _Suite:
             self._tell(part, path, (*_ASSERT, "assert"))
             inner = [self._assert(each, (*path, "assert", at), about, graded) for at, each in enumerate(part["assert"])]
             return {**part, "assert": [*filter(None, inner)]} if any(inner) else None
-        if (is_code := _is_code(part.get("value"))) or base not in (*_GRADED, *asserts.CHECKS):
+        known = (*asserts.CHECKS, *_GRADED) if part.get("value") else asserts.CHECKS
+        if (is_code := _is_code(part.get("value"))) or base not in known:
             why = "code, which is not run" if base in _CODE or is_code else "which is not checked"
             self.unmatched.append(FieldError(path, f"an assertion of the type {kind!r}, {why}"))
             return None
