@@ -26,8 +26,10 @@ def load(path: Path) -> Evaluation:
 
 def source_of(path: Path) -> Source:
     """Return the data of a YAML file, or what names a file of which a format reads the suffix. Raises ConfigError."""
-    named = Source(str(path), path.resolve().parent, {path.suffix[1:]: path.name})
-    return Source.read(path) if translate(named.data, path).data is named.data else named
+    word = path.suffix[1:]
+    named = Source(str(path), path.resolve().parent, {word: path.name})
+    reader = registry.load(registry.find("keval.formats", word)) if registry.has("keval.formats", word) else None
+    return named if reader and reader.translate(named.data, path) else Source.read(path)
 
 
 def read_evaluation(source: Source) -> Evaluation:
