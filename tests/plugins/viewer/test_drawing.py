@@ -37,9 +37,9 @@ def test_wordings_join_to_both_answers() -> None:
 
     pieces = differing(answer, other) or []
 
-    assert answer == "".join(piece.text for piece in pieces if piece.difference != "less")
-    assert other.split() == "".join(piece.text for piece in pieces if piece.difference != "more").split()
-    assert ["was", "is"] == [piece.words for piece in pieces if piece.difference != "same"][:2]
+    assert answer == "".join(text for mark, text in pieces if mark != "-")
+    assert other.split() == "".join(text for mark, text in pieces if mark != "+").split()
+    assert [" was", " is"] == [text for mark, text in pieces if mark != " "][:2]
 
 
 def test_answers_that_are_too_long_are_not_compared() -> None:

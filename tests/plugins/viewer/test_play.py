@@ -150,7 +150,7 @@ def test_an_edit_asks_the_whole_conversation_again_though_a_column_is_asked_agai
         async with asyncio.timeout(10), Play.open("talkers.yaml") as play, PlaySession.of(play) as session:
             for text in ("one", "two", "three"):
                 await play.ask(text)
-            session.switch("column", "weak/only", on=False)
+            play.switch("weak/only", on=False)
             await session.edit(Edit(condition="only", system_prompt="Goodbye"), again=True)
             await session.ask_again("weak/only")
             async for _ in play.feed.read(0):
@@ -179,9 +179,9 @@ def test_a_stop_also_ends_what_an_edit_was_to_ask_again(
         async with asyncio.timeout(10), Play.open("talkers.yaml") as play, PlaySession.of(play) as session:
             await session.ask(QuestionInput("hang"))
             await until_weak_hangs_alone(play)
-            await session.stop("weak/only")
+            await play.stop("weak/only")
             await play.ask("two")
-            session.switch("column", "steady/only", on=stopped_by != "stop of the only column")
+            play.switch("steady/only", on=stopped_by != "stop of the only column")
             await session.edit(Edit(condition="only", system_prompt="Goodbye"), again=True)
             await until_weak_hangs_alone(play)
             match stopped_by:
@@ -190,7 +190,7 @@ def test_a_stop_also_ends_what_an_edit_was_to_ask_again(
                 case "new":
                     await session.new_conversation()
                 case _:
-                    await session.stop("weak/only")
+                    await play.stop("weak/only")
             assert session._settling is not None
             await session._settling
             return [(question.text, question.conversation) for question in play.questions]

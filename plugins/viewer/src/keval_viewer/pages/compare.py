@@ -16,7 +16,6 @@ from starlette.routing import Route
 from keval import Run
 from keval.errors import typed
 from keval_analysis.comparison import ArmComparison, Comparison, RunArm, arms_of, compare_arms, compare_runs
-from keval_analysis.findings.effects import Effect, better_share
 from keval_report.terminal.comparison import arm_block, comparison_block
 from keval_report.words import display_names, run_name, run_title
 from keval_viewer.page import Page, rendered, run_route, run_url, viewer_of
@@ -78,11 +77,12 @@ def _pair(request: Request, arm: RunArm, against: RunArm) -> dict[str, Any]:
     """Return all that the page shows of two arms, by one scorer."""
     found = _compared(arm, against, (written(arm.run.path), written(against.run.path)))
     names = {name: scorer for scorer, name in display_names(entry.scorer for entry in found.scorers).items()}
-    by = request.query_params.get("by", next(name for name, scorer in names.items() if scorer == _telling(found)))
+    verdicts = {effect.scorer: effect.verdict for effect in found.effects}
+    decided = (name for name, scorer in names.items() if verdicts[scorer] in ("better", "worse"))
+    by = request.query_params.get("by", next(decided, next(iter(names))))
     if by not in names:
         raise HTTPException(404, f"There is no metric {by!r} that both arms have.")
     alike = f"{arm.agent} {arm.condition}: " if (arm.agent, arm.condition) == (against.agent, against.condition) else ""
-    verdicts = {effect.scorer: effect.verdict for effect in found.effects}
     return {
         "title": f"{alike}{arm_name(arm, against)} against {arm_name(against, arm)}",
         "effects": forest(arm_block(found), found.effects),
@@ -97,17 +97,6 @@ def _pair(request: Request, arm: RunArm, against: RunArm) -> dict[str, Any]:
         ),
         "differences": arm_differences(found),
     }
-
-
-def _telling(found: ArmComparison) -> tuple[str, str | None]:
-    """Return the scorer with the largest sure effect, or else the largest one."""
-    scales = {entry.scorer: entry.scale for entry in found.scorers}
-
-    def sure_and_large(each: Effect) -> tuple[bool, float]:
-        size = better_share(each.difference or 0.0, scales[each.scorer])
-        return each.verdict in ("better", "worse"), abs(size or 0.0)
-
-    return max(found.effects, key=sure_and_large).scorer
 
 
 def _names(arms: Sequence[RunArm]) -> dict[str, RunArm]:

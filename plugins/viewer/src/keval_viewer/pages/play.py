@@ -164,7 +164,7 @@ async def _do(action: str, session: PlaySession, form: FormData) -> None:
         case "again":
             await session.ask_again(_field(form, "column"))
         case "stop":
-            await session.stop(_field(form, "column") or None)
+            await session.stop()
         case "new":
             await session.new_conversation()
         case "switch":

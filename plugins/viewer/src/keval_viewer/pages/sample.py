@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 from urllib.parse import urlencode
 
 import attrs
@@ -27,8 +27,6 @@ _ROUNDS = 20
 """Repetitions that are shown at a time."""
 MOST_WORDS = 3_000
 """Of longer answers, the differences are not looked for: that may take a time that grows with the square."""
-Difference: TypeAlias = Literal["same", "more", "less"]
-_DIFFERENCES: Mapping[str, Difference] = {" ": "same", "+": "more", "-": "less"}
 _WORD = re.compile(r"\s*\S+")
 
 
@@ -39,7 +37,7 @@ class _Answer:
     trial: Trial
     scores: Mapping[str, Shown]
     claims: Sequence[Claim]
-    wording: Sequence[Wording] | None = None
+    wording: Sequence[tuple[str, str]] | None = None
     is_reference: bool = False
 
 
@@ -104,33 +102,15 @@ def _answer(run: Run, trial: Trial, reference: Trial | None, *, is_reference: bo
     return _Answer(trial, scores, judge_remarks(lines).claims, wording, is_reference)
 
 
-@attrs.frozen
-class Wording:
-    """A piece of text that both answers have, that only this one has (`more`), or only the other one (`less`)."""
+def differing(answer: str, other: str) -> list[tuple[str, str]] | None:
+    """Return an answer in pieces: ` ` both have, `+` it has more, `-` it has less; `None` if one is too long.
 
-    text: str
-    difference: Difference = "same"
-
-    @property
-    def space(self) -> str:
-        """The white space that it begins with."""
-        return self.text[: len(self.text) - len(self.words)]
-
-    @property
-    def words(self) -> str:
-        """All else of it."""
-        return self.text.lstrip()
-
-
-def differing(answer: str, other: str) -> list[Wording] | None:
-    """Return an answer in pieces, with what the other answer says instead; `None` if one of them is too long.
-
-    What an answer has more keeps its white space, so that all but `less` joins to the answer.
+    All but what it has less joins to the answer, with its white space.
     """
     new, old = _words(answer), _words(other)
     if max(len(new), len(old)) > MOST_WORDS:
         return None
-    return [Wording("".join(words), _DIFFERENCES[mark]) for mark, words in pieces_between(old, new)]
+    return [(mark, "".join(words)) for mark, words in pieces_between(old, new)]
 
 
 def _words(text: str) -> list[str]:

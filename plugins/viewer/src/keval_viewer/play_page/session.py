@@ -136,12 +136,11 @@ class PlaySession:
             await self.play.ask_again(column)
             self._settle()
 
-    async def stop(self, column: str | None = None) -> None:
-        """Stop the answers in flight and what was to follow, or one column's answer. Raises what `Play.stop` does."""
+    async def stop(self) -> None:
+        """Stop the answers in flight and what was to follow."""
         async with self._acting:
-            if column is None:
-                self._following = []
-            await self.play.stop(column)
+            self._following = []
+            await self.play.stop()
 
     async def new_conversation(self) -> None:
         """Stop all, and let all columns forget what was said."""
@@ -150,10 +149,7 @@ class PlaySession:
             await self.play.new_conversation()
 
     def switch(self, kind: str, label: str, *, on: bool) -> None:
-        """Switch all columns of an agent or a condition on or off, or one column. Raises PlayError: there is none."""
-        if kind == "column":
-            self.play.switch(label, on=on)
-            return
+        """Switch all columns of an agent or a condition on or off. Raises PlayError: there is none."""
         if kind not in ("agent", "condition"):
             raise PlayError(f"there is no switch of the kind {kind!r}")
         of = [column for column in self.play.columns if getattr(column, kind) == label]
