@@ -15,7 +15,6 @@ from keval_analysis.findings.formats import EXPENSE_UNITS
 from keval_analysis.findings.summary import Summary, ToolUse
 from keval_analysis.outline import ArmKey, Outline, read_outline
 from keval_analysis.question_comparisons import QuestionComparison, compare
-from keval_report import reviews as people
 from keval_report.blocks import Block
 from keval_report.cautions import cautions
 from keval_report.contexts import ServerDifference, server_differences
@@ -93,11 +92,6 @@ class Report:
                 name, unit = effect.metric.replace("_", " "), EXPENSE_UNITS[effect.metric]
                 found.append((name if unit == name else f"{name} ({unit})", effect))
         return found
-
-    @property
-    def judging(self) -> Sequence[str]:
-        """How far judges agree with each other, with themselves, and with anchors, a line each."""
-        return [*people.judging_lines(self.summary), *people.anchor_lines(self.summary)]
 
     @property
     def tools(self) -> Mapping[str, Sequence[ToolUse]]:

@@ -15,15 +15,6 @@ _KEPT = 10_000
 """How many events a feed keeps for readers that fall behind or come back."""
 
 
-@attrs.frozen
-class FeedItem:
-    """An event as a reader gets it: its number in the feed, from 0, and how many before it the reader has missed."""
-
-    number: int
-    event: LiveEvent
-    missed: int = 0
-
-
 @attrs.define(eq=False)
 class Feed:
     """The latest events, for readers in the same event loop.
@@ -62,8 +53,11 @@ class Feed:
         self._is_closed = True
         self._wake()
 
-    async def read(self, start: int = 0) -> AsyncIterator[FeedItem]:
-        """Yield the events from number `start` on, as they come, until the feed is closed."""
+    async def read(self, start: int = 0) -> AsyncIterator[tuple[int, LiveEvent, int]]:
+        """Yield the events from number `start` on, as they come, until the feed is closed.
+
+        Each comes after its number in the feed, from 0, and before how many events the reader has missed.
+        """
         following = start
         while True:
             oldest = self.count - len(self._events)
@@ -71,7 +65,7 @@ class Feed:
             following = max(following, oldest)
             if following < self.count:
                 event = self._events[following - oldest]
-                yield FeedItem(following, event, missed)
+                yield following, event, missed
                 following += 1
             elif self._is_closed:
                 return

@@ -169,8 +169,8 @@ def test_stop_keeps_what_was_said_and_what_it_cost(project: Project) -> None:
         with pytest.raises(PlayError, match="still being answered"):
             await play.begin(QuestionInput("more"))
         wanted = {("trial_finished", "steady/only/q1/1"), ("said", "weak/only/q1/1")}
-        async for told in play.feed.read():
-            wanted.discard((told.event.kind, told.event.trial))
+        async for _, event, _ in play.feed.read():
+            wanted.discard((event.kind, event.trial))
             if not wanted:
                 break
         assert play.is_answering
@@ -222,7 +222,7 @@ def test_events_tell_everything_as_it_happens_and_a_reader_can_begin_at_an_answe
         question = await play.ask("two")
         since = question.answers[0].since
         play.feed.close()
-        told = [each.event async for each in play.feed.read(since)]
+        told = [event async for _, event, _ in play.feed.read(since)]
         first = [each.kind for each in told if each.trial == question.answers[0].trial]
         return first, [str(each.data["text"]) for each in told if each.kind == "text_streamed"]
 
@@ -246,7 +246,7 @@ def test_judges_grade_after_the_metrics(project: Project) -> None:
     async def talk(play: Play) -> tuple[Question, list[tuple[str, str | None]]]:
         question = await play.ask("one")
         play.feed.close()
-        told = [each.event async for each in play.feed.read()]
+        told = [event async for _, event, _ in play.feed.read()]
         return question, [(each.data["metric"], each.data["judge"]) for each in told if each.kind == "scored"]
 
     question, scored = played(JUDGED, talk)
@@ -262,7 +262,7 @@ def test_a_judge_that_would_slow_agents_down_waits_for_all_columns(project: Proj
     async def talk(play: Play) -> list[tuple[str, str]]:
         await play.ask("one")
         play.feed.close()
-        told = [each.event async for each in play.feed.read()]
+        told = [event async for _, event, _ in play.feed.read()]
         kinds = ("trial_finished", "scored")
         return [(each.kind, str(each.data.get("judge"))) for each in told if each.kind in kinds]
 
@@ -359,7 +359,7 @@ def test_no_secret_is_told_or_written(project: Project, monkeypatch: pytest.Monk
     async def talk(play: Play) -> tuple[Question, str]:
         question = await play.ask(f"Is it {secret}?")
         play.feed.close()
-        return question, "".join([str(each.event.data) async for each in play.feed.read()])
+        return question, "".join([str(event.data) async for _, event, _ in play.feed.read()])
 
     config = TALKERS.replace("only: {}", "only: {system_prompt: '${A_TOKEN}'}")
     question, events = played(config, talk)

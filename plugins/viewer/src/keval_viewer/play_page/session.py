@@ -214,9 +214,9 @@ class PlaySession:
         `text` is a piece of what a trial's agent writes. `changed` says that the page is to be fetched again, as
         anything else has happened. An event is sent when a page that is fetched then shows it.
         """
-        async for told in self.play.feed.read(start):
-            event, number = told.event, str(told.number)
-            if told.missed:
+        async for place, event, missed in self.play.feed.read(start):
+            number = str(place)
+            if missed:
                 yield Sent("changed", {"what": "missed"}, number)
             if event.kind == "text_streamed":
                 yield Sent("text", {"trial": event.trial, "text": event.data["text"]}, number)

@@ -16,6 +16,7 @@ from keval_analysis.comparison import ArmComparison
 from keval_analysis.findings.summary import ArmScore
 from keval_report.contexts import ServerDifference, change_words, entry_text, servers_between
 from keval_report.report import Report
+from keval_report.reviews import anchor_lines, judging_lines
 from keval_viewer.report_page.rendering import Axis, Histogram, axis_of, histogram, render
 
 
@@ -37,7 +38,8 @@ def distributions(report: Report) -> Markup:
     metrics = [*_metrics(report)]
     drawn = [metric for metric in metrics if any(histogram for _, histogram in metric.spreads)]
     empty = [metric.name for metric in metrics if metric not in drawn]
-    return render("distributions.html", report=report, metrics=drawn, empty=empty, infinite=math.isinf)
+    judging = [*judging_lines(report.summary), *anchor_lines(report.summary)]
+    return render("distributions.html", report=report, metrics=drawn, empty=empty, judging=judging, infinite=math.isinf)
 
 
 def _metrics(report: Report) -> Iterator[_Metric]:
