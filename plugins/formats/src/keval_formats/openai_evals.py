@@ -19,8 +19,8 @@ from keval_formats.placeholders import text_of
 WRITTEN: Mapping[KeyPath, KeyPath] = {
     ("defaultTest", "assert"): ("testing_criteria",),
     ("prompts",): ("data_source", "input_messages"),
-    ("providers", "config"): ("data_source", "sampling_params"),
-    ("providers",): ("data_source", "model"),
+    ("providers", 0, "config"): ("data_source", "sampling_params"),
+    ("providers", 0): ("data_source", "model"),
     ("tests",): ("data_source", "source", "content"),
 }
 """Where the parts of the config stand in an eval."""
@@ -34,6 +34,7 @@ _CRITERION = (
     *("type", "name", "input", "labels", "passing_labels", "range", "pass_threshold", "reference"),
     *("operation", "evaluation_metric", "source"),
 )
+_DEFAULTS = {"range": "0, 1", "pass_threshold": 0.5}
 _QUESTIONS = ("input", "question", "prompt", "query")
 _SAID = re.compile(r"\{\{\s*sample\.output_text\s*\}\}")
 _GRADED = {
@@ -47,23 +48,21 @@ def as_promptfoo(data: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], l
     run, criteria = data.get("data_source") or {}, data["testing_criteria"]
     rows = (run.get("source") or {}).get("content")
     beside = path.with_suffix(".jsonl")
+    first = orjson.dumps(rows[0] if rows else {})
     if rows is None:
         rows = f"file://{beside.name}"
-        first = read_input(beside).partition(b"\n")[0] if beside.is_file() else b"{}"
-    else:
-        first = orjson.dumps(rows[0] if rows else {})
+        first = read_input(beside).partition(b"\n")[0] if beside.is_file() else first
     item = orjson.loads(first).get("item") or {}
     asked = next((f"{{{{item.{key}}}}}" for key in _QUESTIONS if key in item), "{{item.input}}")
     template = (run.get("input_messages") or {}).get("template") or [{"role": "user", "content": asked}]
     graders = [each["model"] for each in criteria if each.get("type") in _GRADED]
+    models = [run["model"]] if "model" in run else []
     way = "responses" if run.get("type") == "responses" else "chat"
     config = {
         **{key: value for key, value in data.items() if key not in (*_READ, *_ABOUT)},
         "description": data.get("name"),
         "prompts": orjson.dumps(template).decode(),
-        "providers": {"id": f"openai:{way}:{run['model']}", "config": run.get("sampling_params")}
-        if "model" in run
-        else [],
+        "providers": [{"id": f"openai:{way}:{model}", "config": run.get("sampling_params")} for model in models],
         "defaultTest": {
             "assert": [*map(_assertion, criteria)],
             "options": {"provider": f"openai:chat:{graders[0]}"} if graders else {},
@@ -92,12 +91,6 @@ def _assertion(criterion: Mapping[str, Any]) -> dict[str, Any]:
     if kind in _GRADED:
         texts = "\n".join(text_of(each.get("content")) for each in criterion.get("input") or [])
         lists = {key: ", ".join(map(str, each)) for key, each in criterion.items() if isinstance(each, list)}
-        told = {
-            "range": "0, 1",
-            "pass_threshold": 0.5,
-            **criterion,
-            **lists,
-            "told": _SAID.sub("(the response)", texts),
-        }
+        told = {**_DEFAULTS, **criterion, **lists, "told": _SAID.sub("(the response)", texts)}
         return {**about, "type": "llm-rubric", "value": _GRADED[kind].format(**told)}
     return {"type": f"{kind} {criterion.get('evaluation_metric', '')}".strip(), **about}
