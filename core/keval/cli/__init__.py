@@ -73,7 +73,7 @@ class _Commands(click.Group):
             if rows:
                 with formatter.section(title):
                     if title in ("CI", "Advanced") and not ctx.meta.get(HELP_ALL):
-                        formatter.write_text(f"{', '.join(rows)}: {HELP_ALL}")
+                        formatter.write_text(f"{', '.join(rows)}: see {HELP_ALL}")
                     else:
                         formatter.write_dl([*rows.items()])
 

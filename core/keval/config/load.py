@@ -15,7 +15,6 @@ from keval.config.structure import structure
 from keval.errors import ConfigError, Problem
 from keval.records.manifest import Manifest
 from keval.records.scores import Rubric
-from keval.seams import registry
 from keval.seams.formats import translate
 
 
@@ -62,10 +61,7 @@ def _with_implied(judges: Iterable[PluginSpec], labels: Collection[str]) -> tupl
 
 
 def rebuild(manifest: Manifest, place: str) -> Evaluation:
-    """Return the evaluation that a run was made of; `place` is what errors call its manifest.
-
-    Raises RunError: nobody has said that it is believed.
-    """
+    """Return the evaluation that a run was made of; `place` is what errors call its manifest."""
     evaluation = _reread(manifest, manifest.config, place)
     selection = manifest.selection
     # A config without a name has that of its file, which is no longer the one that is read.
@@ -133,9 +129,6 @@ def _written(spec: PluginSpec) -> dict[str, Any]:
 
 
 def _reread(manifest: Manifest, config: Mapping[str, Any], place: str) -> Evaluation:
-    # A package may say whose manifests are believed, and raises RunError.
-    if registry.has("keval.readings", "check_own"):
-        registry.load(registry.find("keval.readings", "check_own"))(manifest, place)
     evaluation = _read(Source(place, Path(manifest.config_folder), dict(config)))
     implied = {label for label, judge in manifest.judges.items() if judge.implied}
     return attrs.evolve(evaluation, judges=_with_implied(evaluation.judges, implied), is_reread=True)

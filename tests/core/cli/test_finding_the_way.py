@@ -106,7 +106,7 @@ def test_help_lists_commands_by_what_one_does_first(project: Project, monkeypatc
     assert "  view    Show runs in the browser." in lines
     assert lines.index("Begin:") < lines.index("  run       Run an evaluation and show what its contexts do.")
     assert (
-        "  plugins, tools, models, schema, new, trust, clean, tap, gateway: --help-all"
+        "  plugins, tools, models, schema, new, clean, tap, gateway: see --help-all"
         == lines[lines.index("Advanced:") + 1]
     )
     assert "  schema   Print the JSON Schema of a config." in all_lines

@@ -124,7 +124,6 @@ def test_missing_asks_by_the_rubric_that_is_new_alone(judged: Project) -> None:
     manifest = judged.read("manifest.json")
     manifest["config"]["rubrics"].append("completeness")
     (judged.run_directory() / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    judged.keval("trust", "latest")
 
     outcome = judged.keval("score", "latest", "--missing")
 
@@ -231,7 +230,6 @@ def test_what_judging_took_counts_every_judgement_that_stands_once(judged: Proje
     manifest = judged.read("manifest.json")
     manifest["config"]["rubrics"].append("completeness")
     (judged.run_directory() / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    judged.keval("trust", "latest")
     judged.keval("score", "latest", "--missing")
     alone = judged.keval("report", "latest", "--json").data["judging"]
 

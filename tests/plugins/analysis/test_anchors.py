@@ -140,7 +140,6 @@ def test_an_interrupted_run_grades_what_it_lacks_when_it_is_resumed(project: Pro
     manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     manifest["config"]["judges"]["digit"]["down"] = False
     (folder / "manifest.json").write_text(json.dumps(manifest), "utf-8")
-    project.keval("trust", "latest")
     (project.root / "anchors.jsonl").write_text(f"{json.dumps(anchor(5, 5))}\n", "utf-8")  # the run keeps its own
 
     assert 0 == project.keval("resume", "latest", "--force", "-q").code

@@ -24,7 +24,7 @@ from keval_replay.request_comparison import canonical_body, without_volatile
 
 _OF_THE_RUN = (
     *("run", "started", "elapsed", "stopped", "note", "sealed", "changed", "resumed", "config_file", "config_folder"),
-    *("recording", "replay", "plugins", "versions", "server_starts", "workers", "protocols", "signature"),
+    *("recording", "replay", "plugins", "versions", "server_starts", "workers", "protocols"),
 )
 """Fields of a manifest that say when, where, how far and by what version a run was made."""
 _OF_THE_MACHINE = ("max_concurrent", "max_failures", "grace_seconds", "executor", "rates")

@@ -25,7 +25,6 @@ from keval_analysis.findings.draws import read_draw
 from keval_analysis.findings.reviews import read_review
 from keval_analysis.gates import with_gates
 from keval_analysis.labels.anchors import is_anchor, read_anchor
-from keval_analysis.own_runs import is_own, signed
 from keval_analysis.seal import SealCheck, sealed
 from keval_replay.frames import FrameFile, FrameKey, Frames, traffic_file
 
@@ -149,7 +148,7 @@ def _narrowed(run: Run, wanted: TrimSelection) -> Manifest:
         config["baseline"] = baseline
     kept = _only(manifest.agents, agents)
     models = {entry.model for entry in kept.values()} | {entry.model for entry in manifest.judges.values()}
-    narrowed = attrs.evolve(
+    return attrs.evolve(
         manifest,
         config=config,
         config_folder=".",
@@ -167,7 +166,6 @@ def _narrowed(run: Run, wanted: TrimSelection) -> Manifest:
         prices={model: price for model, price in manifest.prices.items() if model in models},
         recording=attrs.evolve(manifest.recording, samples=tuple(samples)) if manifest.recording else None,
     )
-    return signed(narrowed) if is_own(manifest) else narrowed
 
 
 def _chosen(run: Run, kind: str, known: Iterable[str], wanted: Collection[str]) -> list[str]:

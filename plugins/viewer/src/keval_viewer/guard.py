@@ -5,16 +5,17 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
 import attrs
+import click
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from keval_analysis.own_runs import own_secret
 from keval_loopback.loopback import refusal
 
 POLICY = (
@@ -34,6 +35,7 @@ _REFUSED = {
     421: "This server answers on loopback only, on its own port. Open the URL that keval printed.",
 }
 _STRANGER = "Open the URL with the token that keval printed; this browser was not opened by it."
+_BYTES = 32
 
 
 @attrs.frozen
@@ -119,5 +121,20 @@ def session_of(served: Path) -> str:
     It is derived from a secret in the user's folder for keval, which only the user can read. If that cannot be kept,
     it is another one each time.
     """
-    secret = own_secret("viewer") or secrets.token_bytes(32)
+    secret = _secret(Path(click.get_app_dir("keval")) / "viewer.secret") or secrets.token_bytes(_BYTES)
     return hmac.new(secret, os.fsencode(served.resolve()), "sha256").hexdigest()
+
+
+def _secret(file: Path) -> bytes | None:
+    """Return the secret in a file, which is made if it is not there; `None` if there can be none."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "wb") as made:
+                made.write(secrets.token_bytes(_BYTES))
+        secret = file.read_bytes()
+    except OSError:
+        return None
+    # A viewer that starts at the same moment may not have written it yet.
+    return secret if len(secret) == _BYTES else None

@@ -61,10 +61,8 @@ def _only_changed(call: CommandCall, evaluation: Evaluation, config: Path, base:
 def _keep(call: CommandCall) -> None:
     """Check out once more what a run that goes on is held against."""
     if call.run is not None and call.run.manifest.config.get("against"):
-        from keval_analysis.own_runs import check_own
         from keval_mcp.against.against import checked_out_again, held_against
 
-        check_own(call.run.manifest, str(call.run.path / "manifest.json"))  # as `setup` is a command
         base = call.stack.enter_context(checked_out_again(call.run.manifest))
         if config := call.config:  # which extends the run
             call.changes.append(lambda evaluation: held_against(evaluation, config, base))
