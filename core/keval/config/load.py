@@ -15,6 +15,7 @@ from keval.config.structure import structure
 from keval.errors import ConfigError, Problem
 from keval.records.manifest import Manifest
 from keval.records.scores import Rubric
+from keval.seams import registry
 from keval.seams.formats import translate
 
 
