@@ -7,8 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from keval_programs.tree import Tree
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +33,6 @@ ALLOWED = {
     "keval_programs/tree.py": {
         **dict.fromkeys(("content", "_blocks", "at", "find", "write", "link", "remove"), BY_DESCRIPTOR),
         **dict.fromkeys(("_replace", "_target", "_entries", "_open"), BY_DESCRIPTOR),
-        "read": "by its path only on Windows, where there are no sandboxes",
     },
     "keval_programs/folder.py": {
         "at": MADE,
@@ -108,14 +105,9 @@ def test_files_that_an_agent_had_are_opened_by_one_module() -> None:
     assert {module: {*functions} for module, functions in ALLOWED.items()} == {**found}
 
 
-@pytest.mark.parametrize("by_descriptor", [True, False], ids=["elsewhere", "on Windows"])
-def test_a_file_that_is_too_large_is_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_descriptor: bool
-) -> None:
-    monkeypatch.setattr("keval_programs.tree._BY_DESCRIPTOR", by_descriptor)
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"12345")
 
-    with Tree.at(tmp_path) as tree:
-        assert tree.read("a.txt", 5) == b"12345"
-        with pytest.raises(OSError, match="it has more than 4 bytes"):
-            tree.read("a.txt", 4)
+    with Tree.at(tmp_path) as tree, tree.followed("a.txt") as entry:
+        assert entry.content(5) == b"12345"
+        assert entry.content(4) is None

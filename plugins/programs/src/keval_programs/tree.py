@@ -230,23 +230,6 @@ class Tree:
         """Yield the entry to which a path leads, through links within the tree. Raises OSError, LedOutError."""
         return self.find(self.led(path))
 
-    def read(self, path: str, most: int) -> bytes:
-        """Return the content of a file, through links within the tree.
-
-        Raises OSError: it cannot be read, is no file, or has more than `most` bytes. Raises LedOutError.
-        """
-        if not _BY_DESCRIPTOR:
-            file = Path(self.path or "", path)
-            content = file.read_bytes() if file.stat().st_size <= most else None
-        else:
-            with self.followed(path) as entry:
-                if entry.kind:
-                    raise OSError(errno.EINVAL, f"it is a {entry.kind}", path)
-                content = entry.content(most)
-        if content is None:
-            raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", path)
-        return content
-
     def write(self, path: str, content: bytes, mode: int | None = None) -> None:
         """Write a file, and the folders that it is in, through links within the tree to these.
 
