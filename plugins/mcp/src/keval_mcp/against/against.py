@@ -107,15 +107,17 @@ def held_against(evaluation: Evaluation, config: Path, base: Base) -> Evaluation
 
 @attrs.define(slots=False)
 class Comparison:
-    """An evaluation as it is `here`, and as it was in the checkout `there`; `data` is the config with what is added."""
+    """An evaluation as it is `here`, and as it was in the checkout `there`; `data` is the config with what is added.
+
+    `files` are those that differ, or that Git does not know.
+    """
 
     now: Evaluation
     before: Evaluation
     base: Base
     here: Place
     there: Place
-    changed_files: Sequence[str]
-    unknown_files: Sequence[str]
+    files: Sequence[str]
     submodules: Sequence[str]
     data: dict[str, Any]
     flag: str
@@ -135,12 +137,7 @@ class Comparison:
         data = evaluation.source.data
         data = {**data, **{name: dict(data.get(name) or {}) for name in ("contexts", "conditions")}}
         files, modules = repository.changed(base.commit), repository.submodules(base.commit)
-        return cls(evaluation, before, base, here, there, *files, modules, data, flag, not file.is_file())
-
-    @property
-    def files(self) -> Sequence[str]:
-        """The files that differ, or that Git does not know."""
-        return (*self.changed_files, *self.unknown_files)
+        return cls(evaluation, before, base, here, there, files, modules, data, flag, not file.is_file())
 
     @cached_property
     def name(self) -> str:
@@ -231,7 +228,7 @@ class Comparison:
         named = {"config": Path(self.now.source.name).name, **self.now.source.data}
         known = [each for spec in self._now.values() for each in sources_of(spec, self.here)]
         known += files_in(named, self.here)
-        others = [each for each in self.changed_files if each not in touched(self.changed_files, known)]
+        others = [each for each in self.files if each not in touched(self.files, known)]
         if servers and others:
             told = f"changed files that nothing names: {', '.join(shortened(others))}"
             self.tell(f"{told}; if one is code of {servers[0].label!r}, name it there by `watch: [PATH]`")

@@ -55,11 +55,11 @@ class Repository:
             told = f"the repository has no commit {ref!r}{suggestion(ref, names)}{_SHALLOW if is_shallow else ''}"
             raise GitError(told) from error
 
-    def changed(self, commit: str) -> tuple[list[str], list[str]]:
-        """Return the files that are not as they were at a commit, and those that Git does not know, from the top."""
+    def changed(self, commit: str) -> list[str]:
+        """Return the files that are not as they were at a commit, or that Git does not know, from the top."""
         differing = self._git("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", commit, "--")
         new = self._git("ls-files", "--others", "--exclude-standard", "-z")
-        return differing.split("\0")[:-1], new.split("\0")[:-1]
+        return (differing + new).split("\0")[:-1]
 
     def submodules(self, commit: str) -> list[str]:
         """Return the paths of the submodules of a commit, whose files no checkout of it has."""
