@@ -224,7 +224,9 @@ def test_a_submodule_and_a_folder_without_git_are_refused(repository: Project, t
     assert (2, 2) == (inside.code, outside.code), told
     assert "the context 'pages' is in the submodule library, which is not checked out" in told
     assert "--against main: Git refuses" in outside.stderr
-    assert "not a git repository" in " ".join(outside.stderr.split())
+    told = " ".join(outside.stderr.split())
+    assert "not a git repository" in told
+    assert told.endswith("; put the config into a clone of its repository")
 
 
 def test_what_a_killed_run_has_left_is_removed_by_the_next(repository: Project, tmp_path: Path) -> None:

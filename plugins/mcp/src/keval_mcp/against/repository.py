@@ -123,5 +123,6 @@ def _git(folder: Path, *arguments: str) -> str:
         raise GitError("Git is not installed; install it") from error
     if done.returncode:
         told = done.stderr.decode("utf-8", "replace").strip()[-_SHOWN:]
-        raise GitError(f"Git refuses {folder}: {told or f'exit status {done.returncode}'}")
+        remedy = "; put the config into a clone of its repository" if "not a git repository" in told else ""
+        raise GitError(f"Git refuses {folder}: {told or f'exit status {done.returncode}'}{remedy}")
     return done.stdout.decode("utf-8", "surrogateescape")
