@@ -92,7 +92,9 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     It is a folder of its own, as uv builds a folder anew only if its pyproject.toml changes.
     """
-    shared = tmp_path_factory.getbasetemp().parent  # of all workers
+    own = tmp_path_factory.getbasetemp()
+    # Above that of a worker is that of all workers, and above that of a run alone is that of earlier runs.
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     folder = shared / "clone" / "keval"
     with FileLock(shared / "clone.lock"):
         if not folder.exists():

@@ -216,6 +216,22 @@ def test_a_fork_without_secrets_and_recording_is_told_what_is_lacking(answered: 
     assert "keval did not run" in (answered.root / "summary.md").read_text(encoding="utf-8")
 
 
+def test_a_fork_replays_the_recording_of_today_alone_where_others_are_held_against_their_base(
+    answered: Project, host: CodeHost
+) -> None:
+    assert 1 == answered.keval("run", "--record").code
+    assert 0 == answered.keval("record", "trim", "latest", "-o", "recording").code
+    env = github_job(answered.root, host, {"pull_request": pull_request("eve/tarn")})
+
+    done = answered.keval(
+        "ci", "run", "eval.yaml", "--against", "origin/main...", "--changed-since=main", "--strict", env=env
+    )
+
+    # As the run that was recorded; a wrong option would exit with 2.
+    assert 1 == done.code, done.stdout + done.stderr
+    assert "decided on replayed answers" in done.stdout
+
+
 def test_asked_or_told_by_flags_it_writes_a_workflow_for_github(answered: Project) -> None:
     (answered.root / ".git").mkdir()
     answered.write(requirements_txt="")
