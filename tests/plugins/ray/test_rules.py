@@ -8,8 +8,8 @@ import sys
 import pytest
 
 CODE = """
-from keval_testing import check_executor
 from keval_testing.subject import Belongings
+from tests.kits.executor_kit import check_executor
 
 cannot = {"nothing left behind": "Ray keeps its log and a few sockets open in a process that was its driver"}
 check_executor("ray", options={"workers": 2}, cannot=cannot)

@@ -12,8 +12,8 @@ import attrs
 import pytest
 
 from keval.plugin import DatasetRequest, Problem, RawRecord
-from keval_testing import BrokenRulesError, check_dataset
-from keval_testing.dataset_kit import DATASET_RULES
+from keval_testing import BrokenRulesError
+from tests.kits.dataset_kit import DATASET_RULES, check_dataset
 
 CONTENT = {
     "jsonl": '{"id": "a", "question": "Q?", "answer": "x"}\n\n{"id": "b", "question": "R?", "facts": {"x": [1, 2]}}\n',

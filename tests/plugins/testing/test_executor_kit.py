@@ -15,8 +15,8 @@ from keval.records.trial import TrialKey
 from keval.seams.distribution import PackedScores, WantedScore
 from keval_doubles.executors import Alone, Apart
 from keval_remote.crew.worker import CrewWorker
-from keval_testing import BrokenRulesError, check_executor
-from keval_testing.executor_kit import EXECUTOR_RULES
+from keval_testing import BrokenRulesError
+from tests.kits.executor_kit import EXECUTOR_RULES, check_executor
 
 pytestmark = pytest.mark.slow
 
@@ -121,7 +121,7 @@ PLANTED: Mapping[str, list[type]] = {
 def test_an_executor_that_breaks_a_rule_is_told_which(
     monkeypatch: pytest.MonkeyPatch, rule: str, executor: type
 ) -> None:
-    monkeypatch.setattr("keval_testing.executor_kit._PATIENCE", 0.5)
+    monkeypatch.setattr("tests.kits.executor_kit._PATIENCE", 0.5)
 
     with pytest.raises(BrokenRulesError) as caught:
         check_executor(executor)

@@ -1,4 +1,4 @@
-"""What the plugins of keval must pass, for anyone's plugins: a check for each seam, and what tests need besides."""
+"""What plugins must pass, for anyone's plugins, and what their tests need besides."""
 
 from keval import lazily
 
@@ -8,9 +8,7 @@ __getattr__, __dir__, __all__ = lazily(
         "keval_testing.agent_kit": "check_agent",
         "keval_testing.subject": "BrokenRulesError",
         "keval_testing.context_kit": "check_context",
-        "keval_testing.dataset_kit": "check_dataset",
         "keval_testing.echo": "Echo",
-        "keval_testing.executor_kit": "check_executor",
         "keval_testing.exporter_kit": "check_exporter",
         "keval_testing.judge_kit": "check_judge",
         "keval_testing.metric_kit": "check_metric",

@@ -1,10 +1,8 @@
-"""What the plugins of keval must pass, for anyone's plugins: a check for each seam, and what tests need besides."""
+"""What plugins must pass, for anyone's plugins, and what their tests need besides."""
 
 from keval_testing.agent_kit import check_agent as check_agent
 from keval_testing.context_kit import check_context as check_context
-from keval_testing.dataset_kit import check_dataset as check_dataset
 from keval_testing.echo import Echo as Echo
-from keval_testing.executor_kit import check_executor as check_executor
 from keval_testing.exporter_kit import check_exporter as check_exporter
 from keval_testing.judge_kit import check_judge as check_judge
 from keval_testing.metric_kit import check_metric as check_metric

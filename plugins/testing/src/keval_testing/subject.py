@@ -67,9 +67,9 @@ OPTIONS_RULES: Mapping[str, str] = _RULES["options"]
 """The rules of every plugin, with their remedies."""
 
 
-def rules_of(kind: str) -> Mapping[str, str]:
+def rules_of(kind: str, rules: Mapping[str, Mapping[str, str]] = _RULES) -> Mapping[str, str]:
     """Return the rules of a kind of plugins, and of all, each with how to mend one that breaks it."""
-    return {**OPTIONS_RULES, **_RULES[kind], **_RULES["left behind"]}
+    return {**OPTIONS_RULES, **rules[kind], **_RULES["left behind"]}
 
 
 _METHODS = {**METHODS, "keval.datasets": ("read",), "keval.exporters": ("export",)}

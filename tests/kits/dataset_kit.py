@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import tempfile
 from collections.abc import Generator, Mapping
@@ -15,7 +16,7 @@ from keval.dataset.samples import KNOWN_KEYS
 from keval.plugin import ConfigError, DatasetRequest, Problem, RawRecord, RereadableDataset, to_plain
 from keval_testing.subject import Subject, excerpt, nothing_left_behind, rules_of
 
-DATASET_RULES = rules_of("dataset")
+DATASET_RULES = rules_of("dataset", json.loads(Path(__file__).with_name("rules.json").read_text(encoding="utf-8")))
 """The rules of dataset readers, each with how to mend one that breaks it."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +21,7 @@ from keval.run.flow import run_plan
 from keval.seams.registry import Component
 from keval_testing.subject import Subject, excerpt, rules_of, run_checks
 
-EXECUTOR_RULES = rules_of("executor")
+EXECUTOR_RULES = rules_of("executor", json.loads(Path(__file__).with_name("rules.json").read_text(encoding="utf-8")))
 """The rules of executors, each with how to mend one that breaks it."""
 
 _SAMPLES, _FAILING, _AT_ONCE = 6, ("q2", "q5"), 2
