@@ -598,3 +598,48 @@ def test_a_trial_that_is_too_long_to_be_read_is_a_failure_and_the_run_is_read(
     assert None is trials["short"]["failure"], outcome.stderr
     assert ("process" if code else "unwritable") == trials["long"]["failure"]["kind"]
     assert 3 == project.keval("report", str(project.run_directory())).code  # as trials failed
+
+
+NAMED = """
+dataset: {path: questions.jsonl}
+agents: {mine: {type: python, target: evil.py:answer}}
+metrics: [evil.py:good]
+plugins: [evil.py]
+setup: {run: touch ran}
+"""
+EVIL = """
+from pathlib import Path
+from keval.plugin import hookimpl
+Path(__file__).with_name("ran").touch()
+def answer(question): return "yes"
+def good(output): return 1.0
+@hookimpl
+def keval_run_finished(directory, summary): pass
+"""
+
+
+def test_what_a_manifest_names_is_not_run_by_who_reads_it(project: Project) -> None:
+    project.write(eval_yaml=NAMED, evil_py=EVIL, questions_jsonl='{"id": "q", "question": "Q?"}\n')
+    assert 0 == project.keval("run", "--record").code
+    (project.root / "run").symlink_to(project.run_directory())
+    ran = project.root / "ran"
+    ran.unlink()
+    project.write(evil_py=f"{EVIL}# or anything else\n")  # what was imported already would not be again
+
+    commands = [
+        ("report", "run", "--html", "page.html"),
+        ("show", "run", "--contexts"),
+        ("show", "run", "--trial", "mine/baseline/q/1", "--full"),
+        ("compare", "run"),
+        ("export", "run", "--format", "junit", "--to", "out"),
+        ("record", "trim", "run", "-o", "small"),
+        ("list",),
+        ("history",),
+    ]
+    read = [project.keval(*command).code for command in commands]
+    with viewing.served(project.root / "results") as running, client_of(running) as client:
+        pages = [client.get(f"/runs/eval/{project.run_directory().name}{page}").status_code for page in ("", "/trials")]
+    assert ([0] * len(read), [200, 200], False) == (read, pages, ran.exists())
+
+    assert 0 == project.keval("score", "latest").code
+    assert ran.exists()
