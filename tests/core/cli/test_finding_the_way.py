@@ -133,7 +133,7 @@ def test_help_of_a_command_lists_options_by_what_one_does_first(project: Project
     titles = ["Options:", "Options to compare:", "Options for CI:", "Advanced options:"]
     places = [lines.index(title) for title in titles]
     assert sorted(places) == places
-    assert "--help-all lists 18 more." == first[-1]
+    assert "--help-all lists 21 more." == first[-1]
     assert lines[: places[1]] == first[:-1]
     assert any("--limit" in line for line in lines[places[0] : places[1]])
     assert any("--strict" in line for line in lines[places[2] : places[3]])
