@@ -67,15 +67,22 @@ spec:
   verify: [{http: {url: "http://localhost:1"}}]
   prompt: {inline: Greet Ann.}
 """
+MORE = {
+    "eval.yaml": EVAL,
+    "mcp.yaml": SERVERS,
+    "old.yaml": FIRST_VERSION,
+    "setup.sh": "touch begun\n",
+    "skills.yaml": OF_SKILLS,
+    "greet.yaml": GREET,
+    "skills/greeting/SKILL.md": SKILL.format(name="greeting"),
+}
 
 
 @pytest.fixture
 def here(project: Project, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(project.root)
     task = {"what-time.yaml": TASK, "prompt.md": "What time is it?\n", "setup.sh": "touch ../../state\n"}
-    files = {"eval.yaml": EVAL, "mcp.yaml": SERVERS, "old.yaml": FIRST_VERSION, "setup.sh": "touch begun\n"}
-    skills = {"skills.yaml": OF_SKILLS, "greet.yaml": GREET, "skills/greeting/SKILL.md": SKILL.format(name="greeting")}
-    tree(project.root, {**{f"tasks/one/{name}": text for name, text in task.items()}, **files, **skills})
+    tree(project.root, {**{f"tasks/one/{name}": text for name, text in task.items()}, **MORE})
     return project.root
 
 

@@ -29,7 +29,7 @@ stimuli:
     graders:
       - {type: completed}
       - {type: output-contains, config: {substring: ann}}
-      - {type: output-not-matches, config: {pattern: (?i)error}}
+      - {type: output-not-matches, config: {pattern: "(?i)error"}}
       - {type: skill-invocation, config: {required: [letters], disallowed: [pdf]}}
       - {type: tool-calls, config: {required: [look_up, {name: send_letter}]}}
       - {type: tool-calls, config: {required: [{name: look_up, min_count: 2}]}}
@@ -54,7 +54,7 @@ stimuli:
       - {type: file-not-matches, config: {path: in/input.txt, pattern: "h.i"}}
       - {type: run-command, config: {command: test -e made}}
       - {type: file-contains, config: {path: "*.txt", value: hi}}
-  - {name: two, prompt: Which?, graders: [{type: prompt, config: {prompt: It asks back.}}, {type: diff-empty}]}
+  - {name: two, prompt: Which one, graders: [{type: prompt, config: {prompt: It asks back.}}, {type: diff-empty}]}
 """
 EXPERIMENT = """
 name: lift

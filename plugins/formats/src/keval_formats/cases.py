@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def seconds(written: Any) -> float | None:
     """Return a duration in seconds: a number of these, or a text such as `1m30s`; `None` if it is none."""
     if isinstance(written, int | float):
         return written
-    parts = re.findall(r"([\d.]+)(ms|s|m|h)", str(written))
+    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|s|m|h)", str(written))
     return sum(float(number) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600}[unit] for number, unit in parts) or None
 
 
@@ -88,11 +88,10 @@ class Case:
 
     def matches(self, pattern: Any, flags: str = "", *, absent: bool = False, file: str | None = None) -> bool:
         """Say that a pattern is found in the answer or in a file, or is `absent`; false if Python cannot read it."""
-        inline, _, rest = (
-            str(pattern)[2:].partition(")") if re.match(r"\(\?[ims]+\)", str(pattern)) else ("", "", pattern)
-        )
+        rest = re.sub(r"^\(\?[ims]+\)", "", str(pattern))
+        inline = str(pattern).removesuffix(rest)
         flags = "".join(flag for flag in dict.fromkeys(flags + inline) if flag in "ims")
-        found = f"(?{flags}:{rest})" if flags else str(rest)
+        found = f"(?{flags}:{rest})" if flags else rest
         try:
             re.compile(found)
         except re.error:
@@ -157,9 +156,9 @@ class Suite:
         if told not in [each.message for each in self.unmatched]:
             self.unmatched.append(FieldError(where, told, at_key))
 
-    def lacks_others(self, data: Mapping[str, Any], known: Collection[str], *where: str | int, told: str = "") -> None:
+    def lacks_others(self, data: Any, known: Collection[str], *where: str | int, told: str = "") -> None:
         """Note the keys of a mapping that are not known."""
-        for key in data:
+        for key in data if isinstance(data, dict) else ():
             if key not in known:
                 self.lacks(f"{told}the key {key!r}", *where, key, at_key=True)
 
@@ -171,10 +170,20 @@ class Suite:
         if len(found) > 1:
             self.lacks(f"{key} of its own for each case; it is {found[-1]:g} for all")
 
-    def source(self, path: Path) -> Any:
-        """Return the data of another file in YAML or JSON. Raises ConfigError."""
+    def entries(self, value: Any, told: str, *where: str | int) -> list[dict[str, Any]]:
+        """Return the mappings of what may be one or several, and note what is none."""
+        for each in listed(value):
+            if not isinstance(each, dict):
+                self.lacks(f"{told} {each!r:.60}, which is no mapping", *where)
+        return [each for each in listed(value) if isinstance(each, dict)]
+
+    def source(self, path: Path) -> dict[str, Any]:
+        """Return the mapping in another file, in YAML or JSON. Raises ConfigError."""
         self.read.append(path)
-        return Source.read(path).data
+        source = Source.read(path)
+        if not isinstance(source.data, dict):
+            raise ConfigError([source.problem((), "expected a mapping")])
+        return source.data
 
     def text(self, path: Path) -> str:
         """Return the text of another file. Raises ConfigError."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +35,10 @@ def suite(data: dict[str, Any], path: Path) -> Suite | None:
         if servers := str(config.get("mcpConfigFile", "")):
             for name, entry in section(found.source(path.parent / servers), "mcpServers").items():
                 found.add_server(name, entry, path.parent, servers)
-        for each in listed(section(config, "skills").get("sources")):
+        for each in found.entries(section(config, "skills").get("sources"), "the source of skills"):
             for skill in sorted((path.parent / str(each.get("path"))).glob("*/SKILL.md")):
                 found.add_skill(skill.parent)
-        for index, each in enumerate(config["taskSets"]):
+        for index, each in enumerate(found.entries(config["taskSets"], "the task set", "config", "taskSets")):
             found.lacks_others(each, ("path", "glob", "assertions"), "config", "taskSets", index)
             for file in sorted(path.parent.glob(str(each.get("path", each.get("glob"))))):
                 runs.append(_add_task(found, found.source(file), file.parent, section(each, "assertions")))
@@ -60,7 +60,7 @@ def _add_task(found: Suite, task: Mapping[str, Any], folder: Path, asserted: Map
     found.lacks_others(about, ("name", "difficulty", "labels", "runs", "parallel"), told=f"{name}: ")
     found.lacks_others(steps, ("setup", "verify", "cleanup", "prompt"), told=f"{name}: ")
     for key in ("setup", "verify", "cleanup"):
-        for kind, step in _steps(steps.get(key)):
+        for kind, step in _steps(found.entries(steps.get(key), f"{name}: the step of {key}")):
             if kind == "llmJudge" and key == "verify":
                 case.expectations += [f"{_JUDGED[word]}: {step[word]}" for word in _JUDGED if word in step]
             elif not (command := _command(step, folder) if kind == "script" else None):
@@ -79,11 +79,13 @@ def _add_task(found: Suite, task: Mapping[str, Any], folder: Path, asserted: Map
     return about.get("runs", 1)
 
 
-def _steps(written: Any) -> list[tuple[str, dict[str, Any]]]:
-    """Return the steps of a phase; of the first version, a script alone, or what a judge is asked."""
-    if isinstance(written, dict):
-        return [("llmJudge" if {*written} & {*_JUDGED} else "script", written)]
-    return [(kind, section(each, kind)) for each in listed(written) for kind in each]
+def _steps(written: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the steps of a phase; of the first version, a script alone, or what a judge is asked."""
+    for each in written:
+        if {"file", *_JUDGED} & {*each}:
+            yield "script" if "file" in each else "llmJudge", each
+        else:
+            yield from ((kind, section(each, kind)) for kind in each)
 
 
 def _timeout(step: Mapping[str, Any]) -> float:

@@ -39,18 +39,18 @@ def _add_eval(found: Suite, data: Mapping[str, Any], path: Path, *, alone: bool 
     found.most("timeout_seconds", [seconds(settings.get("timeout"))])
     around = _environment(found, data)
     _add_offered(found, around, path.parent)
-    for index, each in enumerate(data["stimuli"]):
+    for index, each in enumerate(found.entries(data.get("stimuli"), "the stimulus", "stimuli")):
         where = ("stimuli", index) if alone else ()
         about = {"tags": each["tags"]} if "tags" in each else {}
         case = Case(str(each.get("name", index)), str(each.get("prompt", "")), where, about)
         own = _environment(found, each, *where)
         found.lacks_others(each, (*_EVAL, "prompt", "rubric", "graders"), *where)
         found.lacks_others(own, ("files", "commands"), *where, told="the environment of a stimulus: ")
-        for file in (*listed(around.get("files")), *listed(own.get("files"))):
+        for file in found.entries([*listed(around.get("files")), *listed(own.get("files"))], "the file", *where):
             case.files[str(file.get("dest"))] = {"copy": str((path.parent / str(file.get("src"))).resolve())}
         case.setup += map(str, (*listed(around.get("commands")), *listed(own.get("commands"))))
         case.expectations += map(str, listed(each.get("rubric")))
-        for grader in (*listed(data.get("graders")), *listed(each.get("graders"))):
+        for grader in found.entries([*listed(data.get("graders")), *listed(each.get("graders"))], "the grader", *where):
             if not _graded(case, str(grader.get("type")), section(grader, "config")):
                 found.lacks(f"a grader of the type {grader.get('type')!r}, as it is configured", *where)
         found.cases.append(case)
