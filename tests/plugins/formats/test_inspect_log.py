@@ -43,6 +43,36 @@ def means(project: Project) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("version", ["0.3.285", "0.3.60"])
+def test_a_log_that_is_damaged_is_told(project: Project, log: Any, version: str) -> None:
+    name = log(f"city_weather-{version}.eval")
+    content = bytearray(Path(name).read_bytes())
+    at = content.index(b"header.json") + len("header.json")
+    content[at : at + 60] = b"x" * 60
+    Path(name).write_bytes(content)
+
+    outcome = project.keval("validate", name)
+
+    assert 2 == outcome.code
+    assert "log.eval: no log of Inspect can be read: " in outcome.stderr
+
+
+def test_a_log_that_is_too_large_or_too_deep_is_told(project: Project, log: Any) -> None:
+    name = log("city_weather-0.3.60.eval")
+    content = bytearray(Path(name).read_bytes())
+    entry = content.rindex(b"header.json") - 46
+    content[entry + 24 : entry + 28] = (2**30 + 1).to_bytes(4, "little")
+    Path(name).write_bytes(content)
+    with ZipFile("deep.eval", "w", ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", "[" * 100_000)
+
+    large, deep = project.keval("validate", name), project.keval("validate", "deep.eval")
+
+    assert (2, 2) == (large.code, deep.code)
+    assert "header.json has 1073741825 bytes, more than 1073741824" in large.stderr
+    assert "deep.eval: no log of Inspect can be read: maximum recursion depth" in deep.stderr
+
+
+@pytest.mark.parametrize("version", ["0.3.285", "0.3.60"])
 def test_answers_calls_and_scores_of_a_log_are_a_run(project: Project, log: Any, version: str) -> None:
     name = log(f"city_weather-{version}.eval")
 

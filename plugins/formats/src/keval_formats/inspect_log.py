@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import zlib
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
@@ -23,6 +24,8 @@ from keval_formats.log import Entry, Log
 
 _ZSTD = 93
 """How newer versions compress members, which `zipfile` knows from Python 3.14 on."""
+_MOST_BYTES = 2**30
+"""Of a member, as a small file may unpack to more than a machine has."""
 _ATTACHMENT = re.compile(r"attachment://(\w+)")
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 _MEANS = ("mean", "accuracy", "stderr", "std", "var", "bootstrap_stderr")
@@ -63,24 +66,29 @@ def _parts(path: Path) -> Iterator[Any]:
                 # Of a log that was never finished there is only what stood there when it began.
                 yield _member(path, archive, "header.json" if "header.json" in names else "_journal/start.json")
                 yield from (_member(path, archive, name) for name in names if name.startswith("samples/"))
-    except (BadZipFile, KeyError, ValueError, EOFError) as error:
+    except (BadZipFile, KeyError, ValueError, EOFError, RecursionError, zlib.error) as error:
         raise ConfigError([Problem(str(path), f"no log of Inspect can be read: {error}")]) from error
 
 
 def _member(path: Path, archive: ZipFile, name: str) -> Any:
     info = archive.getinfo(name)
+    if info.file_size > _MOST_BYTES:
+        raise ValueError(f"{name} has {info.file_size} bytes, more than {_MOST_BYTES}")
     if info.compress_type != _ZSTD:
         return json.loads(archive.read(info))
     try:
-        from zstandard import ZstdDecompressor  # an extra, which few need
+        from zstandard import ZstdDecompressor, ZstdError  # an extra, which few need
     except ModuleNotFoundError as error:
         told = f"logs of this version of Inspect need {missing_module('keval-formats[inspect]')}"
         raise ConfigError([Problem(str(path), told)]) from error
     with open_input(path) as content:
         content.seek(info.header_offset + 26)  # where a member's header has the lengths of its name and of more
         content.seek(sum(unpack("<HH", content.read(4))), 1)
-        with ZstdDecompressor().stream_reader(content, read_across_frames=True) as member:
-            return json.loads(member.read(info.file_size))
+        try:
+            with ZstdDecompressor().stream_reader(content, read_across_frames=True) as member:
+                return json.loads(member.read(info.file_size))
+        except ZstdError as error:
+            raise BadZipFile(f"{name}: {error}") from error
 
 
 def _samples(path: Path) -> Iterator[Any]:
