@@ -52,7 +52,7 @@ class Forgetful:
 
 
 def crew(*places: Place) -> Any:
-    order: Any = CrewOrder(None, {}, in_order=["turned"])  # type: ignore[arg-type]  # no worker is brought up
+    order: Any = CrewOrder(None, {})  # type: ignore[arg-type]  # no worker is brought up
     found: Any = RayCrew(
         order, CrewWatcher(lambda worker: None, lambda model, at_once, down, trouble: None), Forgetful()
     )
@@ -60,18 +60,17 @@ def crew(*places: Place) -> Any:
     return found
 
 
-def assigned(number: int, group: tuple[str, str, int] | None) -> Assigned:
-    key = TrialKey(str(number), "a", "turned" if group else "plain", "s", 1)
-    task = RunTask(key, None)  # type: ignore[arg-type]  # nobody runs it
-    return Assigned(number, task, asyncio.get_running_loop().create_future(), group)
+def assigned(number: int) -> Assigned:
+    task = RunTask(TrialKey(str(number), "a", "plain", "s", 1), None)  # type: ignore[arg-type]  # nobody runs it
+    return Assigned(number, task, asyncio.get_running_loop().create_future())
 
 
-def test_trials_that_must_be_run_in_order_stay_with_one_worker_until_that_is_lost() -> None:
+def test_trials_go_to_the_worker_that_has_the_fewest_and_to_another_when_it_is_lost() -> None:
     async def dealt() -> list[list[int]]:
         one, two = Place("worker-1"), Place("worker-2")
         found = crew(one, two)
         for number in range(12):
-            found._assign(assigned(number, ("a", "turned", number % 2) if number < 6 else None))
+            found._assign(assigned(number))
         before = [[*one.tasks], [*two.tasks]]
         lost, one.tasks, one.actor = [*one.tasks.values()], {}, None
         await found.lost(one, lost)
@@ -79,8 +78,7 @@ def test_trials_that_must_be_run_in_order_stay_with_one_worker_until_that_is_los
 
     first, second, after, losses = asyncio.run(dealt())
 
-    assert ([0, 2, 4], [1, 3, 5]) == (first[:3], second[:3])
-    assert [6, 6] == [len(first), len(second)]
+    assert ([0, 2, 4, 6, 8, 10], [1, 3, 5, 7, 9, 11]) == (first, second)
     assert [*second, *first] == after
     assert Counter({0: 6, 1: 6}) == Counter(losses)
 
@@ -125,7 +123,7 @@ def test_a_task_that_ends_three_workers_fails_and_ends_no_fourth() -> None:
     async def lost() -> str:
         places = [Place(f"worker-{number}") for number in range(1, 5)]
         found = crew(*places)
-        poison = assigned(1, None)
+        poison = assigned(1)
         found._assign(poison)
         for place in places[:3]:
             tasks, place.tasks, place.actor = [*place.tasks.values()], {}, None
