@@ -121,7 +121,8 @@ def test_a_run_tells_what_failed_at_its_lines_and_is_commented_once(answered: Pr
 
     ran = answered.keval("ci", "run", "--repetitions", "1", env=env)
     first = answered.keval("ci", "comment", env=env)
-    again = answered.keval("ci", "comment", env=env)
+    # That of the job is another one, where a comment asked for it.
+    again = answered.keval("ci", "comment", "--commit", "f00d" * 10, env=env)
 
     assert 1 == ran.code, ran.stderr
     gate, expected = [line for line in ran.stdout.splitlines() if line.startswith("::error")]
@@ -143,7 +144,7 @@ def test_a_run_tells_what_failed_at_its_lines_and_is_commented_once(answered: Pr
     (comment,) = host.of()
     assert comment.startswith(f"{MARK}\n## keval: a--b\n")
     assert "**failed** | basic/contains" in comment
-    assert comment.endswith(f"\n{SHA[:12]} · [the job](https://github.com/ours/tarn/actions/runs/5)")
+    assert comment.endswith("\nf00df00df00d · [the job](https://github.com/ours/tarn/actions/runs/5)")
     assert [MARK] == [each for each in host.of("eve") if each != "nice"]
 
 
@@ -227,7 +228,7 @@ def test_a_fork_replays_the_recording_of_today_alone_where_others_are_held_again
         "ci", "run", "eval.yaml", "--against", "origin/main...", "--changed-since=main", "--strict", env=env
     )
 
-    # As the run that was recorded; a wrong option would exit with 2.
+    # As the run that was recorded: what is about another commit has no effect.
     assert 1 == done.code, done.stdout + done.stderr
     assert "decided on replayed answers" in done.stdout
 

@@ -102,7 +102,7 @@ def run_command(*, config: Path, args: Sequence[str], recording: Path, output_di
         if job.keyless:
             lacking = drop_secrets(config)
             if (recording / "manifest.json").is_file():
-                args, more = _without_commits(args), ["--replay", str(recording)]
+                more = ["--replay", str(recording)]
             elif lacking:
                 told = f"this pull request gets no {', '.join(lacking)}, as {job.keyless}"
                 remedy = f"there is no recording in {recording} to replay; `keval record trim` makes one"
@@ -119,18 +119,6 @@ def run_command(*, config: Path, args: Sequence[str], recording: Path, output_di
         elif ended.code in _REPORTED:
             _report(job.host, output_dir)
         raise
-
-
-def _without_commits(args: Sequence[str]) -> list[str]:
-    """Return arguments without those about another commit, on which a recording has no answers."""
-    kept, given = list[str](), iter(args)
-    for each in given:
-        name, equals, _ = each.partition("=")
-        if name not in ("--against", "--against-setup", "--changed-since"):
-            kept.append(each)
-        elif not equals:
-            next(given, None)
-    return kept
 
 
 @contextmanager
