@@ -32,8 +32,6 @@ READERS = {
     *(f"agents/gadk/src/keval_gadk/{name}.py" for name in ("anthropic_client", "gemini_client", "toolset")),
     *(f"agents/ms/src/keval_ms/{name}.py" for name in ("conversation", "tools")),
     "plugins/start/src/keval_start/ci/api.py",  # the API of the host that runs the job
-    # What the user chose to export to, and a server of the example.
-    "plugins/weather/src/keval_weather/openweather.py",
 }
 
 

@@ -1,35 +1,19 @@
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pluggy
 import pytest
 
 from keval import Message, Sample
-from keval.plugin import PreflightError
 from keval.seams import hooks as hookspecs
 from keval_weather.ground_truth import GroundTruth
 
-if TYPE_CHECKING:
-    from tests.plugins.weather.conftest import FakeOpenWeather
-
-
-@pytest.fixture(autouse=True)
-def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENWEATHER_API_KEY", raising=False)
-
-
-@pytest.fixture
-def _live(monkeypatch: pytest.MonkeyPatch, openweather: FakeOpenWeather) -> None:
-    monkeypatch.setenv("OPENWEATHER_API_KEY", "a-key-of-32-letters")
-    monkeypatch.setenv("OPENWEATHER_BASE_URL", openweather.url)
-
 
 def _facts(sample: Sample) -> Mapping[str, Any] | None:
-    return asyncio.run(GroundTruth().keval_sample_facts(sample))
+    return GroundTruth().keval_sample_facts(sample)
 
 
 def _city(sample: Sample) -> Any:
@@ -45,7 +29,7 @@ def test_it_is_found_by_name_and_called_as_a_hook() -> None:
 
     (facts,) = manager.hook.keval_sample_facts(sample=Sample("s", "Weather in Oslo?"))
 
-    assert asyncio.run(facts)["weather"]["city"] == "Oslo"
+    assert facts["weather"]["city"] == "Oslo"
 
 
 def test_the_truth_is_what_the_server_would_say() -> None:
@@ -94,33 +78,7 @@ def test_the_city_is_the_one_that_the_last_question_is_about(sample: Sample, exp
 
 
 def test_every_city_that_is_asked_about_is_looked_up() -> None:
-    facts = asyncio.run(GroundTruth().keval_sample_facts(Sample("s", "compare oslo and tokyo now")))
+    facts = GroundTruth().keval_sample_facts(Sample("s", "compare oslo and tokyo now"))
 
     assert facts is not None
     assert ("Oslo", ["Tokyo"]) == (facts["weather"]["city"], [other["city"] for other in facts["weather"]["others"]])
-
-
-@pytest.mark.usefixtures("_live")
-def test_with_a_key_any_city_is_asked_for_once(openweather: FakeOpenWeather) -> None:
-    async def ask() -> list[Any]:
-        hook = GroundTruth()
-        samples = [Sample(str(number), "Weather in Farville?") for number in range(5)]
-        return list(await asyncio.gather(*map(hook.keval_sample_facts, samples)))
-
-    first, *others = asyncio.run(ask())
-
-    assert first["weather"]["source"] == "openweather"
-    assert first["weather"]["current"]["temperature"] == 21.3
-    assert [first] * 4 == others
-    assert [path for path, _ in openweather.asked] == ["/data/2.5/weather", "/data/2.5/forecast"]
-
-
-@pytest.mark.usefixtures("_live")
-def test_with_a_key_an_unknown_city_is_no_failure() -> None:
-    assert _city(Sample("s", "Weather in Nowhere?")) == ("Nowhere", True)
-
-
-@pytest.mark.usefixtures("_live")
-def test_a_source_that_fails_stops_the_run_before_it_starts() -> None:
-    with pytest.raises(PreflightError, match=r"sample 's': no ground truth: .*request limit is used up"):
-        _facts(Sample("s", "Weather in Busyville?"))

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -16,11 +15,11 @@ README = Path(__file__).parents[3] / "plugins/weather/README.md"
 
 
 def _current(city: str) -> Current:
-    return asyncio.run(load_snapshot().current(city))
+    return load_snapshot().current(city)
 
 
 def _forecast(city: str, days: int = 5) -> Forecast:
-    return asyncio.run(load_snapshot().forecast(city, days))
+    return load_snapshot().forecast(city, days)
 
 
 def test_it_has_many_cities_in_all_weathers() -> None:

@@ -31,11 +31,6 @@ LEARNED = {"dislikes_cold": True, "insights": ["I hate cold weather."], "learned
 pytestmark = pytest.mark.usefixtures("simulated_here")
 
 
-@pytest.fixture(autouse=True)
-def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENWEATHER_API_KEY", raising=False)
-
-
 def write(project: Project, *, agents: str = ONE, stored: Any = None) -> None:
     project.write(
         eval_yaml=CONFIG.replace("{AGENTS}", agents), questions_jsonl="".join(json.dumps(q) + "\n" for q in QUESTIONS)

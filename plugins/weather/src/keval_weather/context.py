@@ -35,8 +35,7 @@ _INSTRUCTIONS = (
     " and look up or update the user's preferences where they matter to the answer."
 )
 _UNKNOWN = "http://127.0.0.1/"  # its port is known when it is up
-# What reaching OpenWeather may take, and what any process needs: a server sees nothing else of keval's environment.
-_NETWORK_VARIABLES = {"ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "SSL_CERT_DIR", "SSL_CERT_FILE"}
+# What any process needs: a server sees nothing else of keval's environment.
 _INHERITED_VARIABLES = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
 
 
@@ -66,7 +65,7 @@ class Weather:
         When keval connects to it, PreflightError tells what it printed if it does not come up.
         """
         if self.transport == "stdio":
-            server = Stdio(command=sys.executable, args=_MODULE, env=_environment(), **self._common())
+            server = Stdio(command=sys.executable, args=_MODULE, **self._common())
             async with server.start(label, facts=_facts, keeps_trials_apart=True) as source:
                 yield self._remembering(source)
         else:
@@ -117,14 +116,6 @@ class _Remembering:
             yield attrs.evolve(provision, facts={**provision.facts, **facts})
 
 
-def _environment() -> dict[str, str]:
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name.startswith("OPENWEATHER_") or name.upper() in _NETWORK_VARIABLES
-    }
-
-
 @asynccontextmanager
 async def _served(server: ServerSpec) -> AsyncIterator[ServerSpec]:
     """Run the server over HTTP on a free loopback port and yield it; it ends with the block, or with keval."""
@@ -135,7 +126,7 @@ async def _served(server: ServerSpec) -> AsyncIterator[ServerSpec]:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=errors,
-            env=inherited | _environment(),
+            env=inherited,
             start_new_session=True,  # Ctrl-C in a terminal is for keval, which still needs the server to finish
         )
         try:

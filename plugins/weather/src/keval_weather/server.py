@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from keval_weather.snapshot import open_source
-from keval_weather.source import KEY_VARIABLE
+from keval_weather.snapshot import load_snapshot
 
 if TYPE_CHECKING:
     import uvicorn
@@ -26,10 +25,7 @@ _STDIN = 0
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve until interrupted, or until stdin closes where that is the transport or was asked for."""
-    parser = argparse.ArgumentParser(
-        prog="keval-weather",
-        description=f"Weather as an MCP server: OpenWeather's where {KEY_VARIABLE} is set, else a bundled snapshot.",
-    )
+    parser = argparse.ArgumentParser(prog="keval-weather", description="The weather of a snapshot over MCP.")
     parser.add_argument("--transport", choices=("stdio", "http"), default="stdio", help="default: %(default)s")
     parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1 for http; default: any free one")
     parser.add_argument("--path", default="", help="path of the URL for http, such as /mcp; default: a random one")
@@ -66,8 +62,7 @@ def _listen(port: int) -> socket.socket:
 async def _serve_stdio() -> None:
     from keval_weather.tools import PreferenceStore, build_server  # imports the MCP SDK, which takes most of a second
 
-    async with open_source(os.environ) as source:
-        await build_server(source, PreferenceStore()).run_stdio_async()
+    await build_server(load_snapshot(), PreferenceStore()).run_stdio_async()
 
 
 async def _serve_http(listener: socket.socket, path: str, exit_with_stdin: bool) -> None:
@@ -77,21 +72,20 @@ async def _serve_http(listener: socket.socket, path: str, exit_with_stdin: bool)
 
     from keval_weather.tools import PreferenceStore, build_server
 
-    async with open_source(os.environ) as source:
-        # State belongs to trials, not to sessions, so there are none: a client never finds its session gone.
-        port = listener.getsockname()[1]
-        app = build_server(source, PreferenceStore()).streamable_http_app(
-            streamable_http_path=path,
-            stateless_http=True,
-            json_response=True,
-            # A web page is led here by DNS under another host, or names itself as the origin.
-            transport_security=TransportSecuritySettings(allowed_hosts=[f"{_LOOPBACK}:{port}", f"localhost:{port}"]),
-        )
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1))
-        if exit_with_stdin:
-            threading.Thread(target=_end_with_stdin, args=(server,), daemon=True).start()
-        print(json.dumps({"port": port, "path": path}), flush=True)  # noqa: T201 - the command's output
-        await server.serve(sockets=[listener])
+    # State belongs to trials, not to sessions, so there are none: a client never finds its session gone.
+    port = listener.getsockname()[1]
+    app = build_server(load_snapshot(), PreferenceStore()).streamable_http_app(
+        streamable_http_path=path,
+        stateless_http=True,
+        json_response=True,
+        # A web page is led here by DNS under another host, or names itself as the origin.
+        transport_security=TransportSecuritySettings(allowed_hosts=[f"{_LOOPBACK}:{port}", f"localhost:{port}"]),
+    )
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1))
+    if exit_with_stdin:
+        threading.Thread(target=_end_with_stdin, args=(server,), daemon=True).start()
+    print(json.dumps({"port": port, "path": path}), flush=True)  # noqa: T201 - the command's output
+    await server.serve(sockets=[listener])
 
 
 def _end_with_stdin(server: uvicorn.Server) -> None:

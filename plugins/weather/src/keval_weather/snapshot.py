@@ -1,10 +1,9 @@
-"""The bundled snapshot: one day's weather and forecast of some cities, where no key of OpenWeather is set."""
+"""The bundled snapshot: one day's weather and forecast of some cities."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from datetime import date, timedelta
 from functools import cache
 from importlib.resources import files
@@ -12,17 +11,7 @@ from typing import Any, cast
 
 import attrs
 
-from keval_weather.source import (
-    KEY_VARIABLE,
-    URL_VARIABLE,
-    Current,
-    Day,
-    Forecast,
-    SourceName,
-    UnknownCityError,
-    WeatherSource,
-    fold,
-)
+from keval_weather.source import Current, Day, Forecast, UnknownCityError, fold
 
 
 @attrs.frozen
@@ -43,20 +32,16 @@ class Snapshot:
     """By every folded name and alias."""
 
     @property
-    def name(self) -> SourceName:
-        return "snapshot"
-
-    @property
     def names(self) -> tuple[str, ...]:
         """Every name and alias as people write them, each city's own name first."""
         cities = {city.current["city"]: city for city in self._cities.values()}
         return tuple(name for own, city in cities.items() for name in (own, *city.aliases))
 
-    async def current(self, city: str) -> Current:
+    def current(self, city: str) -> Current:
         """Return the weather on the snapshot's day; raises UnknownCityError."""
         return self._find(city).current.copy()
 
-    async def forecast(self, city: str, days: int) -> Forecast:
+    def forecast(self, city: str, days: int) -> Forecast:
         """Return the first `days` days from the snapshot's day on; raises UnknownCityError."""
         found = self._find(city)
         return Forecast(
@@ -98,15 +83,3 @@ def load_snapshot() -> Snapshot:
         )
         cities |= {fold(known): city for known in (name, *city.aliases)}
     return Snapshot(cities)
-
-
-@asynccontextmanager
-async def open_source(environment: Mapping[str, str]) -> AsyncIterator[WeatherSource]:
-    """Open the source that `environment` asks for: OpenWeather where its key is set, else the bundled snapshot."""
-    if key := environment.get(KEY_VARIABLE):
-        from keval_weather.openweather import BASE_URL, open_openweather  # imports httpx, which a snapshot never needs
-
-        async with open_openweather(key, environment.get(URL_VARIABLE) or BASE_URL) as openweather:
-            yield openweather
-    else:
-        yield load_snapshot()

@@ -1,10 +1,10 @@
-"""Where the weather comes from: what a source offers, the JSON it gives, and when two names of a city are equal."""
+"""What the server tells of the weather, and when two names of a city are equal."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal
 
 from typing_extensions import TypedDict
 
@@ -13,14 +13,10 @@ from keval import KevalError
 # The MCP SDK makes output schemas of these types and, before Python 3.12, cannot read typing's own inside another.
 
 
-KEY_VARIABLE = "OPENWEATHER_API_KEY"
-URL_VARIABLE = "OPENWEATHER_BASE_URL"
 MAX_DAYS = 5
 """How far a forecast reaches, the day it is made included."""
 MAX_INSIGHTS = 50
 """How many sentences are kept of what was learned of a user, the newest ones."""
-
-SourceName: TypeAlias = Literal["snapshot", "openweather"]
 
 
 class WeatherError(KevalError):
@@ -28,7 +24,7 @@ class WeatherError(KevalError):
 
 
 class UnknownCityError(WeatherError):
-    """The source knows no city of this name."""
+    """The snapshot has no city of this name."""
 
 
 class Current(TypedDict):
@@ -62,28 +58,6 @@ class Forecast(TypedDict):
     country: str
     units: Literal["metric"]
     days: list[Day]
-
-
-class WeatherSource(Protocol):
-    """Tells the weather of a city by its name."""
-
-    @property
-    def name(self) -> SourceName:
-        """What the source is called in a run's facts."""
-        ...
-
-    async def current(self, city: str) -> Current:
-        """Return the weather now.
-
-        Raises:
-            UnknownCityError: there is no such city.
-            WeatherError: the source cannot be asked.
-        """
-        ...
-
-    async def forecast(self, city: str, days: int) -> Forecast:
-        """Return the weather of up to `days` days, which is 1 to MAX_DAYS; raises what `current` does."""
-        ...
 
 
 # Letters that Unicode does not take apart into a base letter and a mark.

@@ -17,7 +17,8 @@ from mcp.types import ToolAnnotations
 from pydantic import Field
 
 from keval import KevalError
-from keval_weather.source import MAX_DAYS, MAX_INSIGHTS, Current, Forecast, WeatherError, WeatherSource
+from keval_weather.snapshot import Snapshot
+from keval_weather.source import MAX_DAYS, MAX_INSIGHTS, Current, Forecast, WeatherError
 
 _FIELDS = ("trial", "attempt", "preferences")
 
@@ -134,7 +135,7 @@ def _flag(meaning: str) -> Any:
     return Field(description=f"{meaning}; leave out to change nothing")
 
 
-def build_server(source: WeatherSource, store: PreferenceStore) -> MCPServer:
+def build_server(source: Snapshot, store: PreferenceStore) -> MCPServer:
     """Build the server; it tells the weather from `source` and keeps what it learns in `store`."""
     server = MCPServer(
         "keval-weather",
@@ -146,7 +147,7 @@ def build_server(source: WeatherSource, store: PreferenceStore) -> MCPServer:
     async def get_current_weather(city: _City) -> Current:
         """Get the current weather in a city: temperature in °C, humidity, wind and conditions."""
         with _explained():
-            return await source.current(city)
+            return source.current(city)
 
     @server.tool(annotations=_READS)
     async def get_weather_forecast(city: _City, days: _Days = 3) -> Forecast:
@@ -154,7 +155,7 @@ def build_server(source: WeatherSource, store: PreferenceStore) -> MCPServer:
         with _explained():
             if not 1 <= days <= MAX_DAYS:
                 raise WeatherError(f"a forecast covers 1 to {MAX_DAYS} days, not {days}; ask for fewer days")
-            return await source.forecast(city, days)
+            return source.forecast(city, days)
 
     @server.tool(annotations=_READS)
     async def get_user_preferences(user_id: _User, ctx: Context) -> Preferences:
