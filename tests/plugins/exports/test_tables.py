@@ -17,8 +17,8 @@ from keval import Run
 from keval.plugin import missing_module
 from keval.seams.exporters import Exporter
 from keval_exports.tables import SCORE_COLUMNS, TRIAL_COLUMNS, Csv, Parquet, score_row, trial_row
-from keval_testing import check_exporter
 from tests.conftest import Project
+from tests.kits.exporter_kit import check_exporter
 from tests.plugins.exports.conftest import CONFIG, FORMULAS, prepare
 
 

@@ -14,8 +14,8 @@ import pytest
 from keval import Run, RunError, ScoreLine
 from keval.plugin import explained
 from keval.seams.exporters import Exported
-from keval_testing import BrokenRulesError, check_exporter
-from keval_testing.exporter_kit import EXPORTER_RULES
+from keval_testing import BrokenRulesError
+from tests.kits.exporter_kit import EXPORTER_RULES, check_exporter
 
 
 @attrs.frozen

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from keval import open_run
-from keval_testing import check_exporter
 from tests.conftest import Project
+from tests.kits.exporter_kit import check_exporter
 
 CONFIG = """
 name: remember

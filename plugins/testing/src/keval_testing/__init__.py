@@ -9,7 +9,6 @@ __getattr__, __dir__, __all__ = lazily(
         "keval_testing.subject": "BrokenRulesError",
         "keval_testing.context_kit": "check_context",
         "keval_testing.echo": "Echo",
-        "keval_testing.exporter_kit": "check_exporter",
         "keval_testing.judge_kit": "check_judge",
         "keval_testing.metric_kit": "check_metric",
         "keval_testing.project": "Project",

@@ -3,7 +3,6 @@
 from keval_testing.agent_kit import check_agent as check_agent
 from keval_testing.context_kit import check_context as check_context
 from keval_testing.echo import Echo as Echo
-from keval_testing.exporter_kit import check_exporter as check_exporter
 from keval_testing.judge_kit import check_judge as check_judge
 from keval_testing.metric_kit import check_metric as check_metric
 from keval_testing.project import Project as Project

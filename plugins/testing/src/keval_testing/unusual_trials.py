@@ -1,4 +1,4 @@
-"""Trials as runs have them, among them odd ones: what a metric, a judge or an exporter is checked with."""
+"""Trials as runs have them, among them odd ones: what a metric or a judge is checked with."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import copy
 
 import attrs
 
-from keval import Failure, Message, Sample, ToolCall, Transcript, Trial, Usage
-from keval.records.trial import Attempt
+from keval import Message, Sample, ToolCall, Transcript, Trial, Usage
 
 _QUESTION, _ANSWER = "What is the capital of Finland?", "Helsinki"
 _LONG = "Helsinki is the capital of Finland. " * 3_000
@@ -41,16 +40,6 @@ def odd_trials() -> tuple[Trial, ...]:
         _trial("an answer that was cut off", attrs.evolve(transcript, truncated=True)),
         _trial("earlier turns", _second_turn(transcript), _with_turns(sample)),
         attrs.evolve(_trial("a known agent", transcript), characteristics={"files": 3, "memory": "built-in"}),
-    )
-
-
-def failed_trials() -> tuple[Trial, ...]:
-    """Return trials that failed: one without anything, and one that was attempted twice and has half a transcript."""
-    failure = Failure("agent", "http_500", "the model answered <b>500</b>\nin two lines", traceback="Traceback …")
-    half = _transcript(None)
-    return (
-        attrs.evolve(_trial("a failed trial", None), failure=failure),
-        attrs.evolve(_trial("a trial that failed twice", half), failure=failure, attempts=(Attempt(failure, half),)),
     )
 
 

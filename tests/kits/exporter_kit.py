@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import math
 import shutil
 import tempfile
@@ -13,7 +14,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from keval import Run, RunError, Sample, Scale, Score, Transcript, Trial
+from keval import Failure, Message, Run, RunError, Sample, Scale, Score, Transcript, Trial
 from keval.config.load import read_evaluation
 from keval.config.source import Source
 from keval.dataset.read import Dataset
@@ -21,13 +22,14 @@ from keval.dataset.samples import Samples
 from keval.plan.build import make_plan
 from keval.plan.plan import ResolvedPlugin, Scorers
 from keval.plugin import Context, TrialError, is_blank
+from keval.records.trial import Attempt
 from keval.run.flow import run_plan
 from keval.seams.exporters import Exported
 from keval.seams.registry import Component
 from keval_testing.subject import Subject, excerpt, nothing_left_behind, rules_of
-from keval_testing.unusual_trials import failed_trials, odd_trials
+from keval_testing.unusual_trials import odd_trials
 
-EXPORTER_RULES = rules_of("exporter")
+EXPORTER_RULES = rules_of("exporter", json.loads(Path(__file__).with_name("rules.json").read_text(encoding="utf-8")))
 """The rules of exporters, each with how to mend one that breaks it."""
 
 
@@ -156,7 +158,7 @@ async def make_odd_run(root: Path) -> Run:
         "conditions": _CONDITIONS,
         "execution": {"retry": {"initial_backoff_seconds": 0}},
     }
-    samples = tuple(trial.sample for trial in (*odd_trials(), *failed_trials()))
+    samples = tuple(trial.sample for trial in (*odd_trials(), *_failed_trials()))
     evaluation = read_evaluation(Source("the config", Path.cwd(), data))
     # Planned with an agent that a config can name; objects of this process then take its place.
     plan = make_plan(evaluation, Dataset(None, Samples.of(samples), ""), scored=False)
@@ -165,6 +167,20 @@ async def make_odd_run(root: Path) -> Run:
     agents = (_resolved("keval.agents", "agent", _OddAgent()),)
     run, _ = await run_plan(attrs.evolve(plan, agents=agents, scorers=scorers), root)
     return run
+
+
+def _failed_trials() -> tuple[Trial, ...]:
+    """Return trials that failed: one without anything, and one that was attempted twice and has half a transcript."""
+    failure = Failure("agent", "http_500", "the model answered <b>500</b>\nin two lines", traceback="Traceback …")
+    half = Transcript((Message("user", "Which?"), Message("assistant", "Let me look it up.")))
+    first, second = (
+        attrs.evolve(odd_trials()[0], sample=attrs.evolve(odd_trials()[0].sample, id=name), failure=failure)
+        for name in ("a failed trial", "a trial that failed twice")
+    )
+    return (
+        attrs.evolve(first, transcript=None),
+        attrs.evolve(second, transcript=half, attempts=(Attempt(failure, half),)),
+    )
 
 
 def _resolved(group: str, label: str, plugin: Any) -> ResolvedPlugin:
@@ -181,7 +197,7 @@ class _OddAgent:
 
     @_trials.default
     def _by_name(self) -> Mapping[str, Trial]:
-        return {trial.sample.id: trial for trial in (*odd_trials(), *failed_trials())}
+        return {trial.sample.id: trial for trial in (*odd_trials(), *_failed_trials())}
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
         trial = self._trials[sample.id]
