@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from keval_testing import Project
-from tests.viewing import chromium, needs_chromium, open_all, serious
 
 CONFIG = """
 dataset: {path: questions.jsonl, cluster_key: source}
@@ -60,7 +59,7 @@ def figures(examined: list[dict[str, Any]], name: str) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_a_lenient_judge_breaks_its_bound_and_the_runs_are_examined_again_without_asking(project: Project) -> None:
-    outcome = project.keval("check", "eval.yaml", "--json", "--html", "check.html")
+    outcome = project.keval("check", "eval.yaml", "--json")
     checked = outcome.data
     asked = Path(checked["runs"]["asked"])
     again = [project.keval("check", place, "--json") for place in (asked.name, str(asked.parent))]
@@ -86,29 +85,6 @@ def test_a_lenient_judge_breaks_its_bound_and_the_runs_are_examined_again_withou
     shutil.rmtree(project.root / checked["runs"]["damaged"])
     (rest,) = project.keval("check", asked.name, "--only", "golden", "--json").data["examined"]
     assert f"there is no run {checked['runs']['damaged']} any more" == rest["reason"]
-    page = (project.root / "check.html").read_text(encoding="utf-8")
-    assert "Damaged answers that no scorer noticed" in page
-    assert "http://" not in page
-    assert "https://" not in page
-
-
-@needs_chromium
-@pytest.mark.slow
-def test_axe_finds_nothing_serious_on_the_page(project: Project) -> None:
-    project.keval("check", "eval.yaml", "--samples", "6", "--html", "check.html")
-    ways: list[dict[str, Any]] = [
-        {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
-        {"color_scheme": "dark", "viewport": {"width": 400, "height": 900}},
-    ]
-
-    with chromium() as browser:
-        for way in ways:
-            page = browser.new_context(bypass_csp=True, **way).new_page()
-            page.goto((project.root / "check.html").as_uri())
-            open_all(page)
-
-            assert [] == serious(page)
-            assert page.evaluate("document.documentElement.scrollWidth") <= way["viewport"]["width"]
 
 
 def test_the_runs_of_a_check_ask_no_more_than_it_says_and_have_no_gates(project: Project) -> None:

@@ -10,7 +10,7 @@ from keval import Run, Sample
 from keval_instrument.check_folder import Material
 from keval_instrument.damages import CONDITIONS, GOLDEN, written_answers
 from keval_instrument.findings import Examined
-from keval_instrument.golden import examine, unnoticed
+from keval_instrument.golden import examine
 from tests.conftest import Project
 from tests.instruments import run_of_answers
 
@@ -83,17 +83,15 @@ def test_each_planted_scorer_is_named_by_what_is_wrong_with_it(project: Project)
         "number/effort": "it is about the agent, not about the answer",
         "basic/regex": "it gives all answers to a question the same score: it is not about the answer",
     }
-    assert [*unnoticed(run)] == []
 
 
-def test_what_no_scorer_notices_is_told_and_can_be_read(project: Project) -> None:
+def test_what_no_scorer_notices_is_told(project: Project) -> None:
     run = damaged_run(project, "judges: {lenient: {type: planted/judge, lenient: 2}}\nrubrics: [factual_adherence]")
 
     found = examine(Material(damaged=run))
 
     kinds = {defect.problem.split("'")[1] for defect in found.defects if defect.problem.startswith("no scorer notices")}
     assert {"number-1", "name-1", "negation"} <= kinds
-    assert {"q0", "q5"} <= {sample for sample, condition in unnoticed(run) if condition == "number-1"}
 
 
 def test_few_answers_give_no_share_and_samples_of_one_source_are_one_unit(project: Project) -> None:

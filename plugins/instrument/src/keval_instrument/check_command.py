@@ -23,7 +23,6 @@ _POSITIVE = click.IntRange(min=1)
 @click.option("--repetitions", type=_POSITIVE, metavar="N", help="Ask each N times, in place of `check.repetitions`.")
 @budget_option
 @choice_options
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Also write a page to this file.")
 @results_option
 @json_option
 def check(
@@ -34,7 +33,6 @@ def check(
     repetitions: int | None,
     budget: tuple[tuple[str, float], ...],
     selection: Selection,
-    html: Path | None,
     output_dir: Path,
     as_json: bool,
 ) -> None:
@@ -69,10 +67,6 @@ def check(
         raise click.UsageError("only the check of a CONFIG is narrowed; of a RUN, give --only")
     else:
         checked, material = check_run(target, names, output_dir)
-    if html is not None:
-        from keval_instrument.page import write_page
-
-        write_page(html, checked, material)
     if as_json:
         print_json(to_plain(checked))
     else:

@@ -130,12 +130,6 @@ class CheckFolder:
         """
         return self._write(f"{name}.jsonl", (_answer_record(answer, asked) for answer in answers))
 
-    def notes(self, name: RunName) -> Mapping[tuple[str, str], str]:
-        """Return what was done to each answer, by sample and condition. Raises RunError."""
-        path = self.path / f"{name}.jsonl"
-        records = [_read(path, line) for line in _content(path).splitlines()] if path.is_file() else []
-        return {(str(each.get("id")), str(each.get("condition"))): str(each.get("note")) for each in records}
-
     def _write(self, name: str, records: Iterable[Mapping[str, Any]]) -> Path:
         path = self.path.absolute() / name
         with replacing(path) as file:

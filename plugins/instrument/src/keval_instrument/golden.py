@@ -133,12 +133,6 @@ def examine(material: Material) -> Examined:
     return Examined("golden", tuple(figures), (*_unnoticed_kinds(telling), *defects))
 
 
-def unnoticed(run: Run) -> Iterator[tuple[str, str]]:
-    """Yield sample and condition of each damaged answer that no scorer gave a worse score. Raises RunError."""
-    for condition, values in _noticed(_scored(run)).items():
-        yield from ((sample, condition) for sample, value in values.items() if not value)
-
-
 def _scored(run: Run) -> list[_Scored]:
     gradings, manifest = gradings_of(run), run.manifest
     reasons: defaultdict[Scorer, dict[str, str]] = defaultdict(dict)

@@ -18,7 +18,7 @@ _MOST_ROWS = 6
 _MOST_COLUMNS = 4
 _MOST_NAMED = 3
 _LEAST_NAME = 8
-_MORE = "--json or --html"
+_MORE = "--json"
 _GOOD_WHEN_LARGE = frozenset({"detection", "golden", "noticed", "repeat", "solutions", "untouched"})
 """Shares that are good when they are large; all others are good when they are small."""
 
