@@ -4,12 +4,11 @@
 
 Every agent of `bench/own_agents/` makes one request to a model for each question. `command` is held against starting
 the program as often in the same environment, `acp` against the conversation by the SDK's client, `python` against
-calling the function, `http` and `openai` against the request by aiohttp, and `a2a` against the message by the SDK's
-client.
+calling the function, and `http` and `openai` against the request by aiohttp.
 
 CPU is that of all processes of either side. The model, which counts its answers so that work that was not done is
-noticed, and the A2A agent are processes of their own that count on neither. What a trial costs is the difference of
-runs with few and with many questions, so that no start-up is in it. Both sides run in turns, and figures are medians.
+noticed, is a process of its own that counts on neither. What a trial costs is the difference of runs with few and with
+many questions, so that no start-up is in it. Both sides run in turns, and figures are medians.
 """
 
 from __future__ import annotations
@@ -17,11 +16,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -71,8 +68,8 @@ def _quick(type: str, options: Mapping[str, Any], *bare: str) -> Subject:
     return Subject(type, options, bare, part(50), part(2_050, least=2))
 
 
-def subjects(model: str, a2a: str) -> dict[str, Subject]:
-    """Return what is measured, with the URLs of the model and of the A2A agent."""
+def subjects(model: str) -> dict[str, Subject]:
+    """Return what is measured, with the URL of the model."""
     asked = {"model": "m", "messages": "{{ messages }}"}
     endpoint = {"url": f"{model}/chat/completions", "body": asked, "answer": "choices[0].message.content"}
     return {
@@ -82,28 +79,11 @@ def subjects(model: str, a2a: str) -> dict[str, Subject]:
         "python-async": _function("asynchronous", model="openai/m"),
         "python-own-model": _function("own_model"),
         "http": _quick("http", {**endpoint, "probe": False}, model),
-        "a2a": _quick("a2a", {"url": a2a}, a2a),
         "openai": _quick("openai", {"model": "openai/m"}, model),
     }
 
 
-NAMES = tuple(subjects("", ""))
-
-
-@contextmanager
-def a2a_agent(*, wanted: bool) -> Iterator[str]:
-    """Run the A2A agent in a process of its own if it is wanted; yields its URL."""
-    if not wanted:
-        yield ""
-        return
-    with subprocess.Popen(
-        [sys.executable, str(_CODE / "a2a_server.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.communicate()
+NAMES = tuple(subjects(""))
 
 
 def in_keval(folder: Path, subject: Subject, trials: int) -> Cost:
@@ -155,9 +135,8 @@ def main() -> None:
         parser.error(f"there is no {min(unknown)}; choose of {', '.join(NAMES)}")
     with fixed_model() as model, tempfile.TemporaryDirectory() as folder:
         os.environ |= {"OPENAI_BASE_URL": model, "OPENAI_API_KEY": "key-of-nobody"}
-        with a2a_agent(wanted="a2a" in options.subject) as a2a:
-            known = subjects(model, a2a)
-            results = [compared(Path(folder), name, known[name], model) for name in options.subject]
+        known = subjects(model)
+        results = [compared(Path(folder), name, known[name], model) for name in options.subject]
     if options.json:
         print(json.dumps([attrs.asdict(result) for result in results]))
         return

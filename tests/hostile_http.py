@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import json
 import threading
 import zlib
 from collections.abc import AsyncIterator, Iterator
@@ -16,16 +15,6 @@ from contextlib import contextmanager
 import attrs
 
 _BLOCK = 2**20
-_CARD = {
-    "name": "hostile",
-    "description": "answers as nobody should",
-    "version": "1",
-    "protocolVersion": "1.0",
-    "capabilities": {"streaming": True},
-    "defaultInputModes": ["text/plain"],
-    "defaultOutputModes": ["text/plain"],
-    "skills": [],
-}
 
 
 def _bomb(layers: int) -> bytes:
@@ -97,17 +86,11 @@ class Hostile:
             writer.close()
 
     async def _pieces(self, way: str, first: str) -> AsyncIterator[bytes]:
-        if first.startswith("GET") and "agent-card" in first and way != "card":
-            leads = self.location if way == "elsewhere" else self.url(way)
-            urls = {"supportedInterfaces": [{"url": leads, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]}
-            body = json.dumps({**_CARD, **urls}).encode()
-            yield _head(_JSON, f"content-length: {len(body)}", "connection: close") + body
-            return
         if way.startswith("redirect"):
             status, location = way.partition("-")[2], f"location: {self.location}"
             yield _head(location, "content-length: 0", "connection: close", status=f"{status} Elsewhere")
             return
-        if first.startswith(("GET", "HEAD")) and way != "card":
+        if first.startswith(("GET", "HEAD")):
             yield _head("content-length: 0", "connection: close", status="405 No")
             return
         if way in ("drip", "drip-events"):
@@ -115,7 +98,7 @@ class Hostile:
             while True:
                 yield b" " if way == "drip" else b":\n"
                 await asyncio.sleep(0.2)
-        begin, more = ANSWERS["gzip" if way == "card" else way]
+        begin, more = ANSWERS[way]
         yield begin
         while more:
             yield more
@@ -131,10 +114,8 @@ def agent(kind: str, url: str) -> tuple[dict[str, object], dict[str, str]]:
             return {"type": kind, "model": "anthropic/m"}, {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": key}
         case "http" if any(part in url for part in ("events", "line", "comments")):
             return {"type": kind, "url": url, "probe": False, "events": "sse", "answer": "x"}, {}
-        case "http":
-            return {"type": kind, "url": url, "probe": False}, {}
         case _:
-            return {"type": kind, "url": url}, {}
+            return {"type": kind, "url": url, "probe": False}, {}
 
 
 @contextmanager

@@ -95,27 +95,6 @@ async def http(url: str) -> AsyncIterator[Ask]:
         yield ask
 
 
-@asynccontextmanager
-async def a2a(url: str) -> AsyncIterator[Ask]:
-    """Send the question by the SDK's client."""
-    from uuid import uuid4
-
-    import httpx
-    from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
-    from a2a.types.a2a_pb2 import Message, Part, Role, SendMessageRequest
-
-    async with httpx.AsyncClient() as client:
-        card = await A2ACardResolver(client, url).get_agent_card()
-        agent = ClientFactory(ClientConfig(httpx_client=client)).create(card)
-
-        async def ask(question: str) -> str:
-            message = Message(message_id=str(uuid4()), role=Role.ROLE_USER, parts=[Part(text=question)])
-            responses = [each async for each in agent.send_message(SendMessageRequest(message=message))]
-            return str(responses[-1].message.parts[0].text)
-
-        yield ask
-
-
 def _questions() -> list[str]:
     return [json.loads(line)["question"] for line in Path("q.jsonl").read_text(encoding="utf-8").splitlines()]
 
@@ -132,7 +111,6 @@ KINDS: dict[str, Callable[..., AbstractAsyncContextManager[Ask]]] = {
     "acp": acp,
     "python": python,
     "http": http,
-    "a2a": a2a,
     "openai": http,
 }
 

@@ -15,16 +15,15 @@ Stage = Literal["context", "agent", "model", "mcp", "score", "replay"]
 # ruff would give each of the kinds a line of its own
 # fmt: off
 FailureKind = Literal[
-    "a2a_error", "agent_error", "auth_required", "bad_answer", "bad_context", "bad_file", "bad_output",
-    "bad_prompt", "bad_record", "bad_reply", "bad_request", "bad_transcript", "bad_workspace", "budget",
-    "calls_disagree", "cancelled", "changed", "check", "connection", "cut_off", "denied", "error",
-    "history_unsupported", "hook_failed", "limit", "login", "max_turns", "no_answer", "no_comparison", "no_plugins",
-    "no_score", "no_solution", "no_tool_success", "no_tool_use", "not_placed", "out_of_scale", "outage",
-    "output_too_large", "process", "protocol", "rate_limit", "recorded_error", "redirected", "refused",
-    "replay_miss", "reply_too_large", "result_too_deep", "result_too_large", "sandbox", "sandbox_limit",
-    "server_lost", "server_refused", "servers_unsupported", "setting_unknown", "skills_changed", "solution", "stopped",
-    "target_failed", "task_canceled", "task_failed", "task_rejected", "terminals", "timeout", "tool_call_as_text",
-    "tool_denied", "tools_changed", "tools_missing", "turns_unsupported", "unwritable", "worker_lost", "workspace",
+    "agent_error", "bad_answer", "bad_context", "bad_file", "bad_output", "bad_prompt", "bad_record", "bad_reply",
+    "bad_request", "bad_transcript", "bad_workspace", "budget", "calls_disagree", "cancelled", "changed", "check",
+    "connection", "cut_off", "denied", "error", "history_unsupported", "hook_failed", "limit", "login", "max_turns",
+    "no_answer", "no_comparison", "no_plugins", "no_score", "no_solution", "no_tool_success", "no_tool_use",
+    "not_placed", "out_of_scale", "outage", "output_too_large", "process", "protocol", "rate_limit", "recorded_error",
+    "redirected", "refused", "replay_miss", "reply_too_large", "result_too_deep", "result_too_large", "sandbox",
+    "sandbox_limit", "server_lost", "server_refused", "servers_unsupported", "setting_unknown", "skills_changed",
+    "solution", "stopped", "target_failed", "terminals", "timeout", "tool_call_as_text", "tool_denied", "tools_changed",
+    "tools_missing", "turns_unsupported", "unwritable", "worker_lost", "workspace",
 ]
 # fmt: on
 """What keval and its packages call the failures of trials and scores; `docs/reliability.md` says what each means.

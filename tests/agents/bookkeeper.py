@@ -1,4 +1,4 @@
-"""A small agent as a user may have one, a loop of model and tools: as a function, over HTTP and over A2A."""
+"""A small agent as a user may have one, a loop of model and tools: as a function and over HTTP."""
 
 from __future__ import annotations
 
@@ -9,14 +9,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import attrs
-from a2a.helpers import get_message_text, new_task_from_user_message, new_text_part
-from a2a.server.agent_execution import AgentExecutor, RequestContext
-from a2a.server.events import EventQueue
-from a2a.server.request_handlers import DefaultRequestHandler
-from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
-from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
-from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface, AgentSkill
-from google.protobuf.json_format import MessageToDict
 from mcp import Client
 from openai import AsyncOpenAI
 from starlette.applications import Starlette
@@ -31,7 +23,6 @@ from keval.plugin import (
     ModelAccess,
     TranscriptBuilder,
 )
-from keval_a2a import A2A
 from keval_http import Http
 from keval_loopback.serving import serve
 from keval_python import Python
@@ -126,60 +117,16 @@ class OverHttp:
 
 
 @attrs.frozen
-class OverA2A(AgentExecutor):
-    """The agent behind the SDK's server, which keeps a chat for each context."""
-
-    model: ModelAccess
-    chats: dict[str, Chat] = attrs.field(factory=dict)
-
-    def routes(self, base: str) -> list[BaseRoute]:
-        interface = AgentInterface(url=f"{base}/a2a", protocol_binding="JSONRPC", protocol_version="1.0")
-        card = AgentCard(
-            name="Bookkeeper",
-            description="Adds.",
-            version="1",
-            supported_interfaces=[interface],
-            capabilities=AgentCapabilities(streaming=True),
-            default_input_modes=["text/plain"],
-            default_output_modes=["text/plain"],
-            skills=[AgentSkill(id="sums", name="Sums", description="Adds numbers.", tags=["numbers"])],
-        )
-        handler = DefaultRequestHandler(self, InMemoryTaskStore(), card)
-        return [*create_agent_card_routes(card), *create_jsonrpc_routes(handler, "/a2a")]
-
-    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
-        assert context.message is not None
-        task = context.current_task or new_task_from_user_message(context.message)
-        await event_queue.enqueue_event(task)
-        updater = TaskUpdater(event_queue, task.id, task.context_id)
-        await updater.start_work()
-        servers = MessageToDict(context.message.metadata)["servers"]
-        chat = self.chats.setdefault(task.context_id, [])
-        urls = [server["url"] for server in servers]
-        text = await reply(self.model, urls, chat, get_message_text(context.message), TranscriptBuilder())
-        await updater.add_artifact([new_text_part(text)], name="answer")
-        await updater.complete()
-
-    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
-        await TaskUpdater(event_queue, context.task_id or "", context.context_id or "").cancel()
-
-    @staticmethod
-    def agent(base: str) -> A2A:
-        return A2A(url=base, servers_metadata="servers")
-
-
-@attrs.frozen
 class Served:
     """An agent that keval reaches over the network, which is up while a trial runs."""
 
     model: Model
-    front: type[OverHttp] | type[OverA2A]
 
     async def run(self, sample: Sample, context: Context) -> Transcript:
         app = Starlette()
         async with serve(app) as base:
-            app.router.routes += self.front(self.model.access("openai-chat", {})).routes(base)
-            agent = self.front.agent(base)
+            app.router.routes += OverHttp(self.model.access("openai-chat", {})).routes(base)
+            agent = OverHttp.agent(base)
             try:
                 return await agent.run(sample, context)
             finally:

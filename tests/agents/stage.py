@@ -12,7 +12,6 @@ import attrs
 
 from keval.plugin import Agent, Model
 from keval_command import Session
-from tests.agents.bookkeeper import OverA2A, OverHttp
 
 
 @attrs.frozen
@@ -127,12 +126,6 @@ OWN_AGENTS = {
         {"function": "report"},
         dict.fromkeys(("bad reply", "odd usage"), NOT_TOLD["bad reply"]),
     ),
-    "http": Adapter("tests.agents.bookkeeper", "Served", {"front": OverHttp}, REMOTE),
-    "a2a": Adapter(
-        "tests.agents.bookkeeper",
-        "Served",
-        {"front": OverA2A},
-        {**REMOTE, "history": "A2A has no place for what was said earlier"},
-    ),
+    "http": Adapter("tests.agents.bookkeeper", "Served", cannot=REMOTE),
 }
 """Agents of the user's, which keval asks and whose model it does not: see tests/agents/bookkeeper.py."""

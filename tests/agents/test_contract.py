@@ -37,7 +37,7 @@ def test_what_adapters_cannot_keep_are_rules() -> None:
     [
         *((name, {}) for name in ("gadk", "ms", "openai", "anthropic")),
         *((name, {"command": ["program"]}) for name in ("command", "acp")),
-        *((name, {"url": "http://127.0.0.1/"}) for name in ("http", "a2a")),
+        ("http", {"url": "http://127.0.0.1/"}),
         ("python", {"target": f"{__file__}:broken_by"}),
     ],
 )

@@ -23,7 +23,6 @@ READERS = {
     "plugins/clients/src/keval_clients/transport.py",
     "plugins/providers/src/keval_providers/github.py",  # the tokens of a cloud, from its own endpoint
     "plugins/providers/src/keval_providers/google.py",
-    "agents/a2a/src/keval_a2a/remote.py",  # has it send the SDK's requests
     "agents/http/src/keval_http/caller.py",  # names its timeouts
     "plugins/mcp/src/keval_mcp/server/bodies.py",  # bounds the SDK's own
     "plugins/mcp/src/keval_mcp/server/transports.py",
@@ -54,7 +53,7 @@ def failure(project: Project) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["http", "a2a", "openai", "anthropic"])
+@pytest.mark.parametrize("kind", ["http", "openai", "anthropic"])
 @pytest.mark.parametrize(
     ("way", "kinds"),
     [
@@ -85,7 +84,7 @@ def test_what_does_not_end_is_read_as_far_as_it_may_reach(
     assert scene.sent < 40_000_000  # what the sockets hold on the way, and a compressed bomb
 
 
-@pytest.mark.parametrize("kind", ["http", "a2a", "openai"])
+@pytest.mark.parametrize("kind", ["http", "openai"])
 @pytest.mark.parametrize("way", ["drip", "drip-events", "interim", "extension"])
 @pytest.mark.slow
 def test_what_comes_for_ever_ends_with_the_trials_time(project: Project, kind: str, way: str) -> None:
@@ -108,7 +107,7 @@ sys.exit(ended.returncode)
 
 @pytest.mark.parametrize(
     ("kind", "way"),
-    [(kind, way) for kind in ("http", "a2a", "openai") for way in ("gzip", "gzip-events", "line")] + [("gadk", "gzip")],
+    [(kind, way) for kind in ("http", "openai") for way in ("gzip", "gzip-events", "line")] + [("gadk", "gzip")],
 )
 @pytest.mark.slow
 def test_a_bomb_takes_little_memory(project: Project, kind: str, way: str) -> None:
@@ -120,16 +119,6 @@ def test_a_bomb_takes_little_memory(project: Project, kind: str, way: str) -> No
 
     assert 3 == done.returncode
     assert int(done.stdout) < 400_000  # in KB, of which gadk's imports take half; the bomb has 10 GB
-
-
-def test_a_card_that_is_a_bomb_is_refused_before_the_run(project: Project) -> None:
-    with hostile() as scene:
-        write(project, "a2a", scene.url("card"))
-
-        outcome = project.keval("run", "eval.yaml", "-q")
-
-    assert 2 == outcome.code
-    assert "cannot be fetched: it has more than 1,000,000 bytes; start the agent, or correct `url`" in outcome.stderr
 
 
 def test_nobody_else_reads_http() -> None:

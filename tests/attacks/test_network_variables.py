@@ -23,7 +23,6 @@ RUNS: dict[str, dict[str, Any]] = {
     "gemini": {"agents": {"a": {"type": "gadk", "model": "google/m"}}},
     "ms": {"agents": {"a": {"type": "ms", "model": "openai/m"}}},
     "http": {"agents": {"a": {"type": "http", "url": NOWHERE, "headers": OWN}}},
-    "a2a": {"agents": {"a": {"type": "a2a", "url": NOWHERE, "headers": OWN}}},
     "judge": {**ECHO, "judges": {"j": {"type": "openai", "model": "openai/m"}}, "rubrics": ["completeness"]},
     "judge elsewhere": {
         **ECHO,
@@ -58,7 +57,7 @@ OTHERS = [
     (f"{KEY}\x1b[0m", "has U+001B as its character 13"),
     (" ", "is empty"),
 ]
-OPTIONS = ("http", "a2a", "judge elsewhere", "mcp", "mcp token")
+OPTIONS = ("http", "judge elsewhere", "mcp", "mcp token")
 
 
 @pytest.mark.parametrize(

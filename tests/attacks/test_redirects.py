@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import Project
 from tests.hostile_http import agent, hostile
 
-AGENTS = ["openai", "anthropic", "http", "a2a", pytest.param("gadk", marks=pytest.mark.slow)]
+AGENTS = ["openai", "anthropic", "http", pytest.param("gadk", marks=pytest.mark.slow)]
 
 
 def run(project: Project, config: dict[str, Any], environ: dict[str, str]) -> tuple[int, str]:
@@ -52,18 +52,6 @@ def test_a_judge_is_not_led_to_another_origin(project: Project, kind: str) -> No
 
     assert (1, []) == (len(here.asked), there.asked)
     assert "which is not asked, as it would see the request" in told
-
-
-@pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer key-of-nobody"}])
-def test_a_card_leads_no_question_and_no_header_to_another_origin(project: Project, headers: dict[str, str]) -> None:
-    with hostile() as there, hostile() as here:
-        here.location = there.url("body")
-        config = {"agents": {"a": {"type": "a2a", "url": here.url("elsewhere"), "headers": headers}}}
-
-        code, told = run(project, config, {})
-
-    assert (2, []) == (code, there.asked)
-    assert f"leads to '{there.url('body')}', which is not asked" in told
 
 
 @pytest.mark.parametrize("transport", ["http", "sse"])

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
+import yaml
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
@@ -21,6 +23,7 @@ from keval_http import Http
 from keval_http.agent import UsagePaths
 from keval_loopback.serving import CLOSE, serve
 
+PAGE = Path(__file__).parents[3] / "docs/agents/http.md"
 QUESTION = Sample("q1", 'What does "as is" mean?\n', answer="5", metadata={"user": "ada"}, facts={"secret": 1})
 HISTORY = (Message("user", "I am Ada."), Message("assistant", "Hello, Ada."))
 NO_USAGE = UsagePaths()
@@ -71,8 +74,47 @@ def ask(runner: asyncio.Runner) -> Callable[..., Outcome]:
     return lambda *answers, **options: runner.run(asyncio.wait_for(trial(*answers, **options), 20))
 
 
+def _a2a(version: str) -> dict[str, Any]:
+    """The agent that the page has for an agent that speaks A2A, changed for version 0.3 as it says."""
+    section = PAGE.read_text(encoding="utf-8").partition("\n## An agent that speaks A2A\n")[2]
+    text = section.partition("```yaml\n")[2].partition("```")[0]
+    if version == "0.3":
+        text = (
+            text.replace("SendMessage", "message/send")
+            .replace("ROLE_USER", "user")
+            .replace("{text", "{kind: text, text")
+        )
+        text = text.replace("result.message.", "result.").replace("result.task.", "result.")
+    options: dict[str, Any] = yaml.safe_load(text)["agents"]["remote"]
+    return {name: options[name] for name in ("headers", "body", "answer")}
+
+
 def events(*data: str) -> Response:
     return Response("".join(f"data: {each}\n\n" for each in data), media_type="text/event-stream")
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+@pytest.mark.parametrize("kind", ["message", "task"])
+def test_an_agent_that_speaks_a2a_is_asked_as_the_page_says(ask: Any, version: str, kind: str) -> None:
+    parts = [{"text": "It is 5."}]
+    said = {"parts": parts} if kind == "message" else {"status": {}, "artifacts": [{"parts": parts}]}
+    reply = {"jsonrpc": "2.0", "id": 1, "result": {kind: said} if version == "1.0" else said}
+
+    outcome = ask(JSONResponse(reply), **_a2a(version))
+
+    (body,) = outcome.bodies
+    message = body["params"]["message"]
+    assert (None, "It is 5.") == (outcome.error, outcome.transcript.output)
+    assert QUESTION.question == message["parts"][0]["text"]
+    assert message["contextId"] == message["messageId"] != ""
+
+
+def test_a_task_of_a2a_that_failed_is_no_answer(ask: Any) -> None:
+    task = {"status": {"state": "TASK_STATE_FAILED", "message": {"parts": [{"text": "no such city"}]}}}
+
+    outcome = ask(JSONResponse({"jsonrpc": "2.0", "id": 1, "result": {"task": task}}), **_a2a("1.0"))
+
+    assert "bad_answer" == outcome.error.kind
 
 
 def test_by_default_the_question_is_sent_as_json_and_the_reply_is_the_answer(ask: Any) -> None:

@@ -51,7 +51,7 @@ MISTAKES = {
     "agents by a name": (AGENTS, "agents: openai", "2:9", "write {openai: {type: openai}}"),
     "agents in a list": (AGENTS, "agents: [openai]", "2:9", "write {openai: {type: openai}}"),
     "an agent by its type": (AGENTS[10:].partition(": ")[2], "openai", "3:10", "write {type: openai}"),
-    "an agent without a type": ("type: openai, ", "", "3:3", "`type: ms` or `type: openai`; types: a2a"),
+    "an agent without a type": ("type: openai, ", "", "3:3", "`type: ms` or `type: openai`; types: "),
     "labels that are not indented": ("  plain: {", "plain: {", "3:1", "if it belongs to `agents:` above it, indent it"),
     "a context alone": ("[harbour]", "harbour", "8:28", "expected a list, got 'harbour'; write [harbour]"),
     "a condition by its contexts": ("{contexts: [harbour]}", "[harbour]", "8:17", "write {contexts: [harbour]}"),

@@ -10,7 +10,6 @@ __getattr__, __dir__, __all__ = lazily(
     __name__,
     {
         "keval_clients.anthropic": "anthropic_client",
-        "keval_clients.bounds": "origin",
         "keval_clients.client": "Client",
         "keval_clients.completions": "mend_calls text_in",
         "keval_clients.http": "HttpClient Reply",

@@ -5,9 +5,6 @@ what reads replies does not.
 """
 
 from keval_clients.anthropic import anthropic_client as anthropic_client
-from keval_clients.bounds import (
-    origin as origin,
-)
 from keval_clients.client import Client as Client
 from keval_clients.completions import mend_calls as mend_calls, text_in as text_in
 from keval_clients.http import HttpClient as HttpClient, Reply as Reply

@@ -21,7 +21,7 @@ from keval_start.servers import label_of
 from keval_start.workplace import Workplace
 from keval_viewer.interactive.tried_agents import try_agents
 
-_WITH_TARGET = ("a2a", "acp", "command", "http", "python")
+_WITH_TARGET = ("acp", "command", "http", "python")
 """Agents of which a colon and the program, function or address say which one is meant."""
 
 
