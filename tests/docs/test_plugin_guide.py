@@ -94,7 +94,7 @@ def test_an_evaluation_runs_with_every_part_of_the_guide_and_is_exported(guide: 
     }
     assert [("It is 42.", {"asked_on": "2026-01-15"})] == [(s["answer"], s["facts"]) for s in samples[:1]]
     (configured,) = re.findall(
-        r"^```yaml\n(metrics:.*?)^```", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        r"^```yaml\n(metrics:\n.*?)^```", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
     assert yaml.safe_load(configured)["metrics"] == yaml.safe_load(EVALUATION)["metrics"][:1]
     judged = {("completeness", "lenient"), ("preference", "longer")}

@@ -205,18 +205,6 @@ def test_claims_lead_to_their_questions(visit: Callable[..., Page], example: Pat
     assert other.locator("#claims tbody th").last.inner_text() == opened.locator(".what b").inner_text()
 
 
-def test_arms_stand_side_by_side_with_mean_and_deviation(visit: Callable[..., Page], example: Path) -> None:
-    page = visit(example, "#means")
-
-    table = page.locator("#means")
-    heads = [" ".join(text.split()) for text in table.locator("thead th").all_inner_texts()]
-    first = table.locator("tbody tr").filter(has_text="completeness").locator("td").first.inner_text()
-
-    assert ["metric", "openai baseline", "openai with_docs"] == heads
-    assert re.fullmatch(r"\d\.\d\d ± \d\.\d\d", first)
-    assert "They do not say what may be chance" in table.inner_text()
-
-
 def test_a_link_opens_its_question(visit: Callable[..., Page], injected: Path) -> None:
     sample = f"3 {hostile.LABEL}"
     page = visit(injected, f"#sample-{quote(sample, safe='')}")
