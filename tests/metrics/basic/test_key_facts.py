@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from keval import Sample, Score, Trial
 from keval_metrics_basic.key_facts import KeyFacts
@@ -106,6 +106,7 @@ _TEXTS = st.lists(st.sampled_from(_PIECES) | st.text(max_size=3), max_size=12).m
 
 
 @given(_TEXTS, _TEXTS, _TEXTS)
+@example("7`7\x0077`", "", "")
 @settings(max_examples=200, deadline=None)
 def test_a_golden_answer_has_its_facts_and_more_text_never_less(golden: str, said: str, more: str) -> None:
     whole = scored(golden, golden).value

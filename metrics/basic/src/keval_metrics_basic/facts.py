@@ -62,7 +62,9 @@ class Fact:
 
 def comparable(text: str) -> str:
     """Return a text as facts are looked for in it: whole words, numbers and units written in one way."""
-    normal = _ZERO.sub("", Normalisation().apply(_MARKS.sub("", _unseparated(text))))
+    # `bounded` marks words by this character.
+    plain = _unseparated(text.replace("\0", " "))
+    normal = _ZERO.sub("", Normalisation().apply(_MARKS.sub("", plain)))
     plain = _AMOUNT.sub(lambda unit: f" {_UNIT_OF[unit[0].lstrip(' -')]}", normal)
     # A flag is one word, so that `--to` is not found in `--to-all`.
     return bounded(regex.sub(_FLAG, lambda flag: flag[0].replace("-", "_"), plain))
