@@ -1,4 +1,4 @@
-"""What the end of a run imports: `scipy.stats` takes longer than most runs have left to do."""
+"""What the end of a run imports: SciPy and NumPy take longer than most runs have left to do."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+
+import pytest
 
 from tests.conftest import INSTALLED, Project
 
@@ -18,14 +20,19 @@ main(["run", "eval.yaml", "-q"])
 """
 
 
-def test_a_summary_imports_what_its_figures_need(project: Project) -> None:
+@pytest.mark.parametrize(
+    ("conditions", "imported"),
+    [("only: {}", []), ("baseline: {}, docs: {}", ["numpy", "scipy", "scipy.special"])],
+    ids=["one arm", "effects"],
+)
+def test_a_summary_imports_what_its_figures_need(project: Project, conditions: str, imported: list[str]) -> None:
     project.write(
-        eval_yaml="""
-            dataset: {path: q.jsonl}
-            agents: {scripted: {}}
-            conditions: {baseline: {}, docs: {}}
+        eval_yaml=f"""
+            dataset: {{path: q.jsonl}}
+            agents: {{scripted: {{}}}}
+            conditions: {{{conditions}}}
             metrics: [double/characters]
-            judges: {strict: {}}
+            judges: {{strict: {{}}}}
             rubrics: [double/brevity]
         """,
         q_jsonl="".join(f'{{"id": "q{n}", "question": "{"very " * (n % 7)}long?"}}\n' for n in range(20)),
@@ -40,7 +47,7 @@ def test_a_summary_imports_what_its_figures_need(project: Project) -> None:
         check=True,
     )
 
-    assert ["numpy", "scipy", "scipy.special"] == json.loads(done.stdout.splitlines()[-1])
+    assert imported == json.loads(done.stdout.splitlines()[-1])
     arms = project.read("summary.json")["arms"]
     assert {"double/characters": "skew_t", "double/brevity": "bounded"} == {
         arm["metric"]: arm["method"] for arm in arms

@@ -56,7 +56,7 @@ def share_figure(
     row = Values([*map(float, samples.values())], [sources[name] for name in samples] if sources else None, 0, 1)
     (interval,) = mean_intervals([row])
     ends = (None, None) if interval is None else (interval.low, interval.high)
-    return Figure(name, of, row.mean, len(samples), *ends)
+    return Figure(name, of, row.estimate.mean, len(samples), *ends)
 
 
 @attrs.frozen

@@ -212,7 +212,7 @@ def _figures(rows: Sequence[_Row], sources: Mapping[str, int]) -> list[Figure]:
             reason = f"{counted(n, 'answer')}, and a share or mean takes {FEWEST}"
             found.append(Figure(row.name, row.of, None, n, reason=reason, unit=row.unit))
         else:
-            found.append(Figure(row.name, row.of, of.mean, n, ends[0], ends[1], unit=row.unit))
+            found.append(Figure(row.name, row.of, of.estimate.mean, n, ends[0], ends[1], unit=row.unit))
     return found
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from evalconfidence import ItemResult, compare, standard_error
 
-from keval_analysis.stats.intervals import Values
+from keval_analysis.stats.intervals import estimate
 from keval_analysis.stats.units import FloatArray, Units, moments, t_quantile
 
 
@@ -24,7 +24,7 @@ def test_paired_effects_and_clustered_errors_are_the_same() -> None:
 
     found = moments(Units.of([(arm - against, None)]))
     reach = float((t_quantile(found.df, 0.95) * found.stderr)[0])
-    clustered = Values(arm, np.arange(40) // 5, 0, 1)
+    clustered = estimate(arm, np.arange(40) // 5)
 
     theirs = compare(items("a", arm), items("b", against))
     mean = float(found.mean[0])

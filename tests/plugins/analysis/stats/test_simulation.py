@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from keval_analysis.stats.intervals import Values, mean_intervals
+from keval_analysis.stats.intervals import Values, estimate, mean_intervals
 from keval_analysis.stats.paired import Differences, Rule, holm
 from keval_analysis.stats.power import minimal_detectable
 from keval_analysis.stats.units import FloatArray, IntArray
@@ -61,7 +61,7 @@ def covered(kind: str, n: int, times: int) -> tuple[float, float]:
 @pytest.mark.parametrize("kind", ["0/1", "ceiling"])
 def test_intervals_of_means_cover_where_those_of_t_do_not(kind: str) -> None:
     rows, truth, _ = drawn(kind, 15, 300)
-    found = [Values(row, None, -math.inf, math.inf) for row in rows]
+    found = [estimate(row) for row in rows]
 
     by_t = np.mean([abs((one.mean or 0) - truth) <= 2.145 * (one.stderr or 0) for one in found])
 

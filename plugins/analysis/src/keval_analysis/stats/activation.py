@@ -99,8 +99,8 @@ class ActivationTally:
                     unknown=text.unknown,
                     # Each trial adds 0.0 or 1.0.
                     read=round(sum(text.read.sums)),
-                    n=len(row.values),
-                    rate=row.mean,
+                    n=row.estimate.n,
+                    rate=row.estimate.mean,
                     ci_low=ends.low if ends else None,
                     ci_high=ends.high if ends else None,
                     model_call=quantile([*text.model_calls.elements()], 0.5),

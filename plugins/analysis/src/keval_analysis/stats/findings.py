@@ -356,14 +356,15 @@ class Findings:
 
     def _arm(self, arm: Arm, entry: ScorerEntry, values: Values, ends: Interval | None) -> ArmScore:
         cell = self._observed[arm].cells[entry.scorer]
+        found = values.estimate
         return ArmScore(
             arm.agent,
             arm.condition,
             *entry.scorer,
-            n=len(values.values),
-            mean=values.mean,
-            stderr=values.stderr,
-            band=None if values.mean is None else named_band(entry.scale.bands, values.mean),
+            n=found.n,
+            mean=found.mean,
+            stderr=found.stderr,
+            band=None if found.mean is None else named_band(entry.scale.bands, found.mean),
             **{name: getattr(cell, name) for name in ("scored", "neutral", "unscored", "failed")},
             failures=dict(cell.failures.counts),
             failure_messages=dict(cell.failures.messages),

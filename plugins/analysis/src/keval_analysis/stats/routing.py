@@ -102,11 +102,11 @@ class RoutingTally:
             clusters += [sample if of is None else of[sample]] * count
             samples += count > 0
         row = Values(values, clusters, 0.0, 1.0)
-        if row.mean is None:
+        if row.estimate.mean is None:
             return None
         (ends,) = mean_intervals([row])
         low, high = (ends.low, ends.high) if ends else (None, None)
-        return Share(row.mean, low, high, len(values), samples)
+        return Share(row.estimate.mean, low, high, len(values), samples)
 
 
 def _is_chosen(kind: _Kind, name: str, transcript: Transcript, condition: ConditionEntry) -> bool | None:

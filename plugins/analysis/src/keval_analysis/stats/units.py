@@ -122,10 +122,9 @@ class Moments:
 def moments(units: Units) -> Moments:
     """Return the moments of the mean of each row.
 
-    Source: Miller, Adding Error Bars to Evals, arXiv 2411.00640, equations 1 and 4. The standard error of clustered
-    samples is CR2, and `df` are those of Bell and McCaffrey (2002), Bias reduction in standard errors for linear
-    regression with multi-stage samples, for a regression on a constant. Without clusters these are the usual s/√n with
-    n - 1 degrees of freedom; with clusters of one size, clusters - 1.
+    The standard error of clustered samples is CR2, and `df` are those of Bell and McCaffrey (2002), Bias reduction in
+    standard errors for linear regression with multi-stage samples, for a regression on a constant. Without clusters
+    these are the usual s/√n with n - 1 degrees of freedom; with clusters of one size, clusters - 1.
     """
     sums, sizes, count = units.sums, units.sizes, units.count
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -137,16 +136,13 @@ def moments(units: Units) -> Moments:
         alike = ~residuals.any(axis=1)
         mean = np.where(alike & (count > 0), units.values[:, :1].sum(axis=1), mean)
         shares = sizes / n[:, None]
-        # In units of the furthest one: the square of a small or large number is no number.
-        furthest = np.where(alike, 1.0, np.abs(residuals).max(axis=1, initial=0.0))
-        residuals /= furthest[:, None]
-        spread = np.sqrt((residuals**2 / (1 - shares)).sum(axis=1)) / n
+        stderr = np.sqrt((residuals**2 / (1 - shares)).sum(axis=1)) / n
         squares = shares**2 / (1 - shares)
         df = 1 / ((shares**2).sum(axis=1) + squares.sum(axis=1) ** 2 - (squares**2).sum(axis=1))
-        skewness = ((residuals / n[:, None] / spread[:, None]) ** 3).sum(axis=1)
+        # Divided before it is cubed: the cube of a small or large error is no number.
+        skewness = ((residuals / n[:, None] / stderr[:, None]) ** 3).sum(axis=1)
     few = count < 2
-    found = (spread * furthest, df, np.where(alike, 0.0, skewness))
-    stderr, df, skewness = (np.where(few, np.nan, each) for each in found)
+    stderr, df, skewness = (np.where(few, np.nan, found) for found in (stderr, df, np.where(alike, 0.0, skewness)))
     return Moments(mean, stderr, df, skewness)
 
 
