@@ -149,12 +149,15 @@ def test_what_needs_no_judge_is_checked_and_what_has_no_equivalent_is_told(proje
     ("files", "problem"),
     [
         (["gone.csv"], "the skill has no file 'gone.csv'; 'files' are relative to the folder of SKILL.md"),
+        (["../eval.yaml"], "the skill has no file '../eval.yaml'; 'files' are relative to the folder of SKILL.md"),
+        (["/etc/hostname"], "the skill has no file '/etc/hostname'"),
         ("sales.csv", "'files' is a list of paths, relative to the skill's folder, got 'sales.csv'"),
         (["evals/files/sales.csv", "files/sales.csv"], "two of 'files' have the same name"),
     ],
 )
 def test_wrong_files_are_told_at_their_case(project: Project, evals: Path, files: Any, problem: str) -> None:
     case = {"id": 1, "prompt": "Sum it up.", "files": files, "expectations": ["It does"]}
+    (project.root / "eval.yaml").touch()
 
     outcome = project.keval("validate", written(evals, {"evals": [case]}))
 

@@ -108,13 +108,14 @@ def _files(case: Mapping[str, Any], skill: Path) -> dict[str, Any]:
         raise ValueError(f"'files' is a list of paths, relative to the skill's folder, got {given!r:.100}")
     found: dict[str, Any] = {}
     for each in given:
-        # Some write paths relative to `evals`.
-        there = next((place for place in (skill / each, skill / "evals" / each) if place.is_file()), None)
+        # Some write paths relative to `evals`. What is outside of the skill is nothing that an agent should get.
+        places = (place.resolve() for place in (skill / each, skill / "evals" / each))
+        there = next((place for place in places if place.is_file() and place.is_relative_to(skill.resolve())), None)
         if there is None:
             raise ValueError(f"the skill has no file {each!r}; 'files' are relative to the folder of SKILL.md, {skill}")
         name = PurePosixPath(each).name
         told = re.search(rf"(?<![\w./-])(?:[\w-][\w.-]*/)*{re.escape(name)}(?![\w-])", str(case.get("prompt")))
-        found[told[0] if told else name] = {"copy": str(there.resolve())}
+        found[told[0] if told else name] = {"copy": str(there)}
     if len(found) < len(given):
         raise ValueError("two of 'files' have the same name; give them different ones, or name them in the prompt")
     return found
