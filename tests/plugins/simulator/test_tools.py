@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -183,3 +186,48 @@ def test_a_pattern_that_python_cannot_read_forbids_nothing() -> None:
     )
 
     assert [("get_title", {"code": "K-9"})] == said.calls
+
+
+_TIED = """
+from keval_gateway import ChatMessage, ChatRequest, ChatTool
+from keval_simulator.model import SimulatedModel
+
+def takes(name, about):
+    return {"type": "object", "properties": {name: {"type": "string", "description": about}}, "required": [name]}
+
+city = takes("city", "Name of the city, for example Helsinki, New York or Sao Paulo")
+tools = [ChatTool(name, "", city) for name in ("get_current_weather", "get_weather_forecast")]
+tools.append(ChatTool("update_user_preferences", "", takes("cold", "Whether the user dislikes cold weather")))
+prompt = '''You help with the weather. The user's id is user-1.
+
+You have weather tools: look up the current weather or the forecast before you state a figure, and look up or update
+the user's preferences where they matter to the answer.
+
+# MCP Server Instructions
+
+The following MCP servers have provided instructions for how to use their tools and resources:
+
+## weather
+
+Current weather, forecasts and the user's weather preferences. All figures are metric.
+
+How cold is it in New York at the moment?'''
+request = ChatRequest("openai", "m", (ChatMessage("user", prompt),), "", tuple(tools))
+print([call.name for call in SimulatedModel()(request).calls])
+"""
+
+
+def test_tools_that_fit_alike_are_called_in_the_order_in_which_they_are_offered_in_each_process() -> None:
+    """The words of a question are a set, whose order is another in each process: it must not decide by its rounding."""
+    answers = {
+        subprocess.run(
+            [sys.executable, "-c", _TIED],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in (0, 22, 38)
+    }
+
+    assert {"['get_current_weather']\n"} == answers

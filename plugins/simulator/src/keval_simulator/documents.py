@@ -84,7 +84,7 @@ def best_passages(found: Sequence[Passage], question: str, most: int) -> list[Pa
     spread = {word: sum(shares_stem(word, body) for body in bodies) for word in asked}
     weight = {word: math.log(1 + len(found) / (1 + spread[word])) for word in asked}
     own = [_shared(weight, body, each) for body, each in zip(bodies, found, strict=True)]
-    if not own or max(own) < _ABOUT * sum(weight.values()):
+    if not own or max(own) < _ABOUT * math.fsum(weight.values()):
         return []
     weights = [
         mine + (_NEIGHBOUR_WEIGHT * before if each.goes_on else 0.0)
@@ -96,7 +96,7 @@ def best_passages(found: Sequence[Passage], question: str, most: int) -> list[Pa
 
 def _shared(weight: dict[str, float], body: set[str], passage: Passage) -> float:
     headed = stems(passage.heading)
-    return sum(
+    return math.fsum(
         value * (1.0 if shares_stem(word, body) else _HEADING_WEIGHT if shares_stem(word, headed) else 0.0)
         for word, value in weight.items()
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from math import fsum
 from typing import Any
 
 from keval_simulator.conversation import Conversation
@@ -110,4 +111,4 @@ def _key_fit(key: set[str], words: set[str], plain: bool) -> float:
 def nearness(text: str, asked: set[str]) -> float:
     """Tell how many of the words asked for a text has."""
     words = stems(text)
-    return sum(1.0 if word in words else 0.7 if shares_stem(word, words) else 0.0 for word in asked)
+    return fsum(1.0 if word in words else 0.7 if shares_stem(word, words) else 0.0 for word in asked)

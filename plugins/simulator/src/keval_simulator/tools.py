@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from math import fsum
 
 import attrs
 import orjson
@@ -162,8 +163,8 @@ def chosen(tools: Sequence[ChatTool], conversation: Conversation) -> list[ChatTo
     shares = {
         name: {word: weights[word] / spread[word] for word in asked & weights.keys()} for name, weights in own.items()
     }
-    named = {name: sum(share for word, share in words.items() if word in exact) for name, words in shares.items()}
-    votes = {name: (sum(words.values()) + named[name]) / 2 for name, words in shares.items()}
+    named = {name: fsum(share for word, share in words.items() if word in exact) for name, words in shares.items()}
+    votes = {name: (fsum(words.values()) + named[name]) / 2 for name, words in shares.items()}
     question = conversation.question.lower()
     values = any(span.kind not in ("word", "phrase") for span in conversation.asked)
     asking = values or "?" in question or bool(_ASKING.intersection(question.split()[:1]))
