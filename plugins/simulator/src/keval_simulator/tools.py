@@ -163,6 +163,7 @@ def chosen(tools: Sequence[ChatTool], conversation: Conversation) -> list[ChatTo
     shares = {
         name: {word: weights[word] / spread[word] for word in asked & weights.keys()} for name, weights in own.items()
     }
+    # Exactly rounded, as the order of a set is another in each process, and would decide between tools that fit alike.
     named = {name: fsum(share for word, share in words.items() if word in exact) for name, words in shares.items()}
     votes = {name: (fsum(words.values()) + named[name]) / 2 for name, words in shares.items()}
     question = conversation.question.lower()

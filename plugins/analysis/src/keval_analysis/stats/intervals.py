@@ -30,7 +30,7 @@ def quantile(values: Collection[float], share: float) -> float | None:
 
 
 _FEW = 10
-"""Fewer samples than this off the commonest value are too few for a standard error; by bench/interval_coverage.py."""
+"""Fewer samples than this off the commonest value are too few for a standard error; by bench/verdicts.py."""
 _ROUNDING = 1e-12
 """Values that differ by less than this share of the largest are equal: averages of equal scores differ by rounding."""
 
